@@ -1,0 +1,141 @@
+#include "bulkhead/launcher/handover.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace bulkhead::launcher {
+namespace {
+
+// From linux/memfd.h of Linux 6.3, and linux/fcntl.h; older headers lack some.
+constexpr unsigned kMfdCloexec = 1, kMfdAllowSealing = 2, kMfdNoexecSeal = 8, kMfdExec = 16;
+constexpr int kAllSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+
+bool WriteAll(int fd, absl::string_view content) {
+  while (!content.empty()) {
+    const ssize_t count = write(fd, content.data(), content.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return false;
+    content.remove_prefix(static_cast<size_t>(count));
+  }
+  return true;
+}
+
+// O_NOFOLLOW looks at the last component only; a hostile workspace may plant a link higher up.
+UniqueFd OpenWithoutLinks(const std::string& path, int flags, mode_t mode) {
+  open_how how = {};
+  how.flags = static_cast<unsigned>(flags);
+  how.mode = mode;
+  how.resolve = RESOLVE_NO_SYMLINKS;
+  const long fd = syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof(how));
+  if (fd >= 0 || errno != ENOSYS) return UniqueFd(static_cast<int>(fd));
+  return UniqueFd(open(path.c_str(), flags | O_NOFOLLOW, mode));  // before Linux 5.6
+}
+
+absl::StatusOr<UniqueFd> OpenStderrFile(const std::string& path) {
+  const auto refuse = [&path](absl::string_view why) {
+    return absl::FailedPreconditionError(absl::StrCat("cannot append the server's stderr to \"", path, "\": ", why));
+  };
+  // O_NONBLOCK: the open of a fifo must fail, not wait for a reader.
+  UniqueFd fd = OpenWithoutLinks(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
+  if (!fd.valid() && errno == ELOOP) return refuse("there is a symbolic link in it; write the path without links");
+  if (!fd.valid() && errno == ENXIO) return refuse("it is not a regular file");
+  if (!fd.valid()) return refuse(strerror(errno));
+  struct stat info;
+  if (fstat(fd.get(), &info) != 0) return refuse(strerror(errno));
+  if (!S_ISREG(info.st_mode)) return refuse("it is not a regular file");
+  if (fcntl(fd.get(), F_SETFL, O_APPEND) != 0) return refuse(strerror(errno));
+  return fd;
+}
+
+}  // namespace
+
+absl::Status OurError(absl::string_view what, int error) {
+  const std::string text = absl::StrCat(what, ": ", strerror(error));
+  switch (error) {
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case EAGAIN:
+    case ENOSPC:
+      return absl::ResourceExhaustedError(text);
+    default:
+      return absl::InternalError(text);
+  }
+}
+
+bool MoveAboveTargets(UniqueFd& fd) {
+  if (fd.get() >= kFirstFreeFd) return true;
+  UniqueFd moved(fcntl(fd.get(), F_DUPFD_CLOEXEC, kFirstFreeFd));
+  if (!moved.valid()) return false;
+  fd = std::move(moved);
+  return true;
+}
+
+UniqueFd SealedMemfd(const char* name, absl::string_view content, MemfdUse use) {
+  const unsigned flags = kMfdCloexec | kMfdAllowSealing;
+  const unsigned mode = use == MemfdUse::kExecute ? kMfdExec : kMfdNoexecSeal;
+  long made = syscall(SYS_memfd_create, name, flags | mode);
+  if (made < 0 && errno == EINVAL) made = syscall(SYS_memfd_create, name, flags);  // before Linux 6.3
+  UniqueFd fd(static_cast<int>(made));
+  if (!fd.valid() || !WriteAll(fd.get(), content) || fcntl(fd.get(), F_ADD_SEALS, kAllSeals) != 0 ||
+      !MoveAboveTargets(fd)) {
+    fd.reset();
+  }
+  return fd;
+}
+
+UniqueFd OpenPidFd(pid_t pid) {
+  UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (fd.valid() && !MoveAboveTargets(fd)) fd.reset();
+  return fd;
+}
+
+absl::StatusOr<UniqueFd> OpenServerStderr(const policy::StderrRules& rules) {
+  UniqueFd fd;
+  switch (rules.mode) {
+    case policy::StderrMode::kInherit:
+      return fd;
+    case policy::StderrMode::kDiscard:
+      fd.reset(open("/dev/null", O_RDWR | O_CLOEXEC));
+      if (!fd.valid()) return OurError("cannot open \"/dev/null\" for the server's stderr", errno);
+      break;
+    case policy::StderrMode::kFile: {
+      absl::StatusOr<UniqueFd> file = OpenStderrFile(rules.file);
+      if (!file.ok()) return file.status();
+      fd = *std::move(file);
+      break;
+    }
+  }
+  if (!MoveAboveTargets(fd)) return OurError("cannot open the server's stderr", errno);
+  return fd;
+}
+
+absl::Status MakeFolders(const std::vector<std::string>& folders) {
+  for (const std::string& folder : folders) {
+    size_t end = 0;
+    do {
+      end = folder.find('/', end + 1);
+      const std::string part = folder.substr(0, end);
+      struct stat info;
+      if (stat(part.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) continue;
+      if (mkdir(part.c_str(), 0700) == 0) continue;
+      const int error = errno;
+      // Another launch may have been faster.
+      if (error == EEXIST && stat(part.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) continue;
+      return absl::FailedPreconditionError(absl::StrCat(
+          "cannot make the folder \"", part, "\": ", error == EEXIST ? "something else is there" : strerror(error)));
+    } while (end != std::string::npos);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace bulkhead::launcher

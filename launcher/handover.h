@@ -1,0 +1,43 @@
+// What the host prepares before a keeper starts, whether by Launch or by BecomeKeeper: descriptors, the sealed plan,
+// the server's stderr and the folders of the plan.
+#ifndef BULKHEAD_LAUNCHER_HANDOVER_H_
+#define BULKHEAD_LAUNCHER_HANDOVER_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "bulkhead/launcher/plan_format.h"
+#include "bulkhead/launcher/unique_fd.h"
+#include "bulkhead/policy/policy.h"
+
+namespace bulkhead::launcher {
+
+// The keeper starts with no descriptor from this one on.
+inline constexpr int kFirstFreeFd = wire::kServerStderrFd + 1;
+
+// "<what>: <the kernel's word for error>", as ResourceExhausted where resources ran out, else Internal.
+absl::Status OurError(absl::string_view what, int error);
+
+// Gives the descriptor a number that the keeper's own can't overwrite, with CLOEXEC. False and errno if none is left.
+bool MoveAboveTargets(UniqueFd& fd);
+
+enum class MemfdUse { kRead, kExecute };
+// A memfd that nobody can change any more, above the targets, with CLOEXEC. Empty, with errno, on failure.
+UniqueFd SealedMemfd(const char* name, absl::string_view content, MemfdUse use);
+
+// A pidfd, above the targets, or empty and errno.
+UniqueFd OpenPidFd(pid_t pid);
+
+// What the server's stderr is to be when the policy says discard or file; empty for inherit.
+// FailedPrecondition when the file can't be appended to, is not a regular file, or has a link in its path.
+absl::StatusOr<UniqueFd> OpenServerStderr(const policy::StderrRules& rules);
+
+// Makes each folder, and those above it, with mode 0700 where they are missing.
+absl::Status MakeFolders(const std::vector<std::string>& folders);
+
+}  // namespace bulkhead::launcher
+
+#endif  // BULKHEAD_LAUNCHER_HANDOVER_H_
