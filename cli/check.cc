@@ -1,0 +1,40 @@
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "bulkhead/cli/commands.h"
+#include "bulkhead/cli/host.h"
+#include "bulkhead/cli/output.h"
+#include "bulkhead/cli/request.h"
+#include "bulkhead/policy/load.h"
+
+namespace bulkhead::cli {
+
+int CheckCommand(const Flags& flags) {
+  const Host host = ReadHost();
+  Flags absolute_flags = flags;
+  if (flags.workspace.has_value()) {
+    absl::StatusOr<std::string> workspace = AbsolutePath("--workspace", *flags.workspace, host);
+    if (!workspace.ok()) return FailUsage(workspace.status(), "check");
+    absolute_flags.workspace = *std::move(workspace);
+  }
+  policy::ParseOptions options;
+  options.variables = MakeVariables(absolute_flags, host);
+  std::string out;
+  bool all_fine = true;
+  for (const std::string& file : flags.rest) {
+    const absl::StatusOr<policy::Policy> policy = policy::LoadPolicy(file, options);
+    if (policy.ok()) {
+      for (const std::string& warning : (*policy)->warnings)
+        absl::StrAppend(&out, Quote(file), ": note: ", warning, "\n");
+      absl::StrAppend(&out, Quote(file), ": ok\n");
+    } else {
+      all_fine = false;
+      absl::StrAppend(&out, policy.status().message(), "\n");
+    }
+  }
+  const int printed = PrintResult(out);
+  return printed != 0 ? printed : all_fine ? 0 : kExitCheckFailed;
+}
+
+}  // namespace bulkhead::cli

@@ -1,0 +1,30 @@
+// The plan for one command, as text for people and as JSON for scripts. Names of environment variables only, never
+// their values.
+#ifndef BULKHEAD_CLI_EXPLAIN_H_
+#define BULKHEAD_CLI_EXPLAIN_H_
+
+#include <string>
+
+#include "bulkhead/cli/output.h"
+#include "bulkhead/cli/prepare.h"
+
+namespace bulkhead::cli {
+
+// "explain_version" in the JSON: raised when a field changes its meaning or goes away; new fields may come at any time.
+inline constexpr int kExplainVersion = 1;
+
+// `steps`: also every step of every tier's plan.
+std::string ExplainText(const Prepared& prepared, bool steps, const Style& style);
+std::string ExplainJson(const Prepared& prepared);
+
+// Where a variable of the server's environment comes from: "the host", "--env", "the policy", or of a secret
+// "the host's variable GITHUB_TOKEN", "the file /run/secrets/db", "descriptor 5".
+std::string EnvOrigin(const policy::EnvEntry& entry, const policy::Additions& additions);
+
+// The grace that `run` gives between SIGTERM and SIGKILL: the policy's, or 1 s when it does not set one, because hosts
+// built on the SDKs kill two seconds after SIGTERM.
+absl::Duration RunTermGrace(const policy::Timeouts& timeouts);
+
+}  // namespace bulkhead::cli
+
+#endif  // BULKHEAD_CLI_EXPLAIN_H_

@@ -1,0 +1,201 @@
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "bulkhead/cli/explain.h"
+#include "bulkhead/cli/words.h"
+#include "bulkhead/launcher/seccomp/filters.h"
+
+namespace bulkhead::cli {
+namespace {
+
+constexpr std::size_t kColumnsMax = 110;
+
+using Rows = std::vector<std::vector<std::string>>;
+
+// A heading, and below it rows of columns, or `none` when there are none.
+class Page {
+ public:
+  explicit Page(const Style& style) : style_(style) {}
+
+  void Section(absl::string_view heading, const Rows& rows, absl::string_view none = "none") {
+    absl::StrAppend(&text_, text_.empty() ? "" : "\n", style_.Bold(heading), "\n");
+    if (rows.empty()) absl::StrAppend(&text_, "  ", none, "\n");
+    std::vector<std::size_t> columns;
+    for (const std::vector<std::string>& row : rows) {
+      columns.resize(std::max(columns.size(), row.size()));
+      for (std::size_t i = 0; i < row.size(); ++i) columns[i] = std::max(columns[i], row[i].size());
+    }
+    for (const std::vector<std::string>& row : rows) AppendRow(row, columns);
+  }
+
+  std::string Take() { return std::move(text_); }
+
+ private:
+  // The last column is wrapped.
+  void AppendRow(const std::vector<std::string>& row, const std::vector<std::size_t>& columns) {
+    std::string line = "  ";
+    for (std::size_t i = 0; i + 1 < row.size(); ++i) {
+      absl::StrAppend(&line, row[i], std::string(columns[i] - row[i].size() + 2, ' '));
+    }
+    const std::size_t indent = line.size();
+    for (const absl::string_view word : absl::StrSplit(row.back(), ' ')) {
+      if (line.size() > indent && line.size() + 1 + word.size() > kColumnsMax) {
+        absl::StrAppend(&text_, line, "\n");
+        line = std::string(indent, ' ');
+      }
+      absl::StrAppend(&line, line.size() > indent ? " " : "", word);
+    }
+    while (!line.empty() && line.back() == ' ') line.pop_back();
+    absl::StrAppend(&text_, line, "\n");
+  }
+
+  const Style& style_;
+  std::string text_;
+};
+
+Rows CommandRows(const Prepared& prepared) {
+  const policy::ValidatedCommand& command = prepared.plan.command();
+  Rows rows;
+  rows.push_back({"program", command.look_up ? absl::StrCat(Quote(prepared.plan.program()), " (",
+                                                            Quote(command.argv[0]), " on the server's PATH)")
+                                             : Quote(prepared.plan.program())});
+  std::vector<std::string> arguments;
+  for (std::size_t i = 1; i < command.argv.size(); ++i) arguments.push_back(Quote(command.argv[i]));
+  rows.push_back({"arguments", arguments.empty() ? "none" : absl::StrJoin(arguments, " ")});
+  rows.push_back({"folder", Quote(command.cwd)});
+  rows.push_back({"policy", Quote(prepared.policy->name)});
+  rows.push_back({"tier", absl::StrCat(policy::TierName(prepared.policy->require),
+                                       prepared.policy->require == policy::Tier::kA ? "" : " or stronger")});
+  rows.push_back({"user", absl::StrCat(Quote(prepared.policy->user), " (counts only when started as root)")});
+  switch (prepared.plan.stderr_rules().mode) {
+    case policy::StderrMode::kInherit:
+    case policy::StderrMode::kDiscard:
+      rows.push_back({"stderr", std::string(StderrWord(prepared.plan.stderr_rules().mode))});
+      break;
+    case policy::StderrMode::kFile:
+      rows.push_back({"stderr", absl::StrCat("appended to ", Quote(prepared.plan.stderr_rules().file))});
+      break;
+  }
+  return rows;
+}
+
+Rows EnvironmentRows(const Prepared& prepared) {
+  Rows rows;
+  for (const policy::EnvEntry& entry : prepared.plan.command().env) {
+    rows.push_back({Quote(entry.name), absl::StrCat(entry.source == policy::EnvEntry::Source::kSecret ? "secret, " : "",
+                                                    "from ", EnvOrigin(entry, prepared.request.options.additions))});
+  }
+  for (const std::string& dropped : prepared.plan.command().env_dropped) rows.push_back({"not passed", dropped});
+  return rows;
+}
+
+void AppendGrants(const char* access, const std::vector<policy::PathGrant>& grants, Rows* rows) {
+  for (const policy::PathGrant& grant : grants) {
+    rows->push_back(
+        {access, Quote(grant.path), absl::StrCat(grant.origin, grant.optional ? " (left out if missing)" : "")});
+  }
+}
+
+Rows FileRows(const Prepared& prepared) {
+  const policy::FilesystemRules& files = prepared.policy->filesystem;
+  Rows rows;
+  AppendGrants("read, execute", files.rx, &rows);
+  AppendGrants("read", files.ro, &rows);
+  AppendGrants("read, write", files.rw, &rows);
+  AppendGrants("read-only after all", files.protect, &rows);
+  AppendGrants("there but unreadable", files.hide, &rows);
+  rows.push_back({"home", std::string(HomeWord(files.home)), ""});
+  rows.push_back({"tmp", std::string(TmpWord(files.tmp)), ""});
+  for (const std::string& folder : prepared.plan.folders_to_make()) {
+    rows.push_back({"made when it starts", Quote(folder), ""});
+  }
+  return rows;
+}
+
+Rows LimitRows(const policy::Limits& limits) {
+  const auto size = [](std::uint64_t bytes) { return bytes == 0 ? "no limit of ours" : SizeWords(bytes); };
+  const auto number = [](std::uint64_t n) { return n == 0 ? "no limit of ours" : absl::StrCat(n); };
+  return {{"memory", size(limits.memory_bytes)},
+          {"processes", number(limits.processes)},
+          {"open_files", number(limits.open_files)},
+          {"file_size", size(limits.file_size_bytes)},
+          {"cpu_time",
+           limits.cpu_time == absl::ZeroDuration() ? "no limit of ours" : absl::FormatDuration(limits.cpu_time)}};
+}
+
+Rows EndingRows(const policy::Timeouts& timeouts) {
+  return {{"stdin_grace", absl::FormatDuration(timeouts.stdin_grace)},
+          {"term_grace", absl::StrCat(absl::FormatDuration(RunTermGrace(timeouts)),
+                                      timeouts.term_grace_was_set ? "" : " (run's own, as the policy sets none)")},
+          {"not for run",
+           "the timeouts probe, start and request, and all of messages and restart: run passes stdio "
+           "straight through and starts the server once"}};
+}
+
+Rows SyscallRows(const policy::PolicyFields& policy) {
+  std::map<std::string, std::vector<std::string>> by_error;
+  for (const launcher::DeniedCall& denied : launcher::DescribeFilter(launcher::FilterName::kBaseline)) {
+    by_error[denied.error].push_back(denied.call);
+  }
+  Rows rows;
+  for (auto& [error, calls] : by_error) {
+    std::sort(calls.begin(), calls.end());
+    rows.push_back({error, absl::StrJoin(calls, " ")});
+  }
+  if (!policy.syscalls_deny.empty()) rows.push_back({"by the policy", absl::StrJoin(policy.syscalls_deny, " ")});
+  if (!policy.syscalls_allow.empty()) rows.push_back({"allowed after all", absl::StrJoin(policy.syscalls_allow, " ")});
+  return rows;
+}
+
+void AppendVariant(const launcher::PlanVariant& variant, bool first, bool steps, Page* page) {
+  Rows rows;
+  for (const launcher::LayerReport& layer : variant.report.layers) {
+    rows.push_back({layer.name, std::string(LayerStateWord(layer.state)), layer.does});
+    if (!layer.does_not.empty()) rows.push_back({"", "", absl::StrCat("does not: ", layer.does_not)});
+  }
+  for (const std::string& weakened : variant.report.weakened) rows.push_back({"weakened", "", weakened});
+  const absl::string_view tier = policy::TierName(variant.report.tier);
+  page->Section(absl::StrCat("tier ", tier, first ? "" : " (only if the ones above can't be had here)"), rows);
+  if (!steps) return;
+  Rows step_rows;
+  for (const launcher::StepDescription& step : variant.steps) {
+    step_rows.push_back(
+        {step.phase, step.kind, step.origin.empty() ? step.text : absl::StrCat(step.text, " (", step.origin, ")")});
+  }
+  page->Section(absl::StrCat("steps of tier ", tier), step_rows);
+}
+
+}  // namespace
+
+std::string ExplainText(const Prepared& prepared, bool steps, const Style& style) {
+  const policy::PolicyFields& policy = *prepared.policy;
+  Page page(style);
+  page.Section("command", CommandRows(prepared));
+  page.Section("environment (values are never shown)", EnvironmentRows(prepared));
+  page.Section("files (nothing else exists or can be opened)", FileRows(prepared));
+  Rows network = {{std::string(NetworkWord(policy.network))}};
+  if (policy.network == policy::NetworkMode::kAllowlist) {
+    for (const std::string& allowed : policy.network_allow) network.push_back({Quote(allowed)});
+  }
+  page.Section("network", network);
+  page.Section("limits", LimitRows(policy.limits));
+  page.Section("ending", EndingRows(policy.timeouts));
+  page.Section(absl::StrCat("system calls denied (", ProfileWord(policy.syscall_profile), ")"), SyscallRows(policy));
+  for (const launcher::PlanVariant& variant : prepared.plan.variants()) {
+    AppendVariant(variant, &variant == &prepared.plan.variants().front(), steps, &page);
+  }
+  Rows notes;
+  for (const std::string& warning : policy.warnings) notes.push_back({warning});
+  for (const std::string& hint : prepared.plan.hints()) notes.push_back({hint});
+  if (!notes.empty()) page.Section("notes", notes);
+  return page.Take();
+}
+
+}  // namespace bulkhead::cli

@@ -1,0 +1,43 @@
+#include "bulkhead/cli/output.h"
+
+#include <string>
+
+#include "bulkhead/cli/words.h"
+#include "gtest/gtest.h"
+
+namespace bulkhead::cli {
+namespace {
+
+TEST(QuoteTest, PlainWordsStayAsTheyAre) {
+  EXPECT_EQ(Quote("/srv/data"), "/srv/data");
+  EXPECT_EQ(Quote("--flag=1"), "--flag=1");
+  EXPECT_EQ(Quote("@scope/name"), "@scope/name");
+}
+
+TEST(QuoteTest, TheRestIsQuoted) {
+  EXPECT_EQ(Quote(""), "\"\"");
+  EXPECT_EQ(Quote("a b"), "\"a b\"");
+  EXPECT_EQ(Quote("a\"b"), "\"a\\\"b\"");
+  EXPECT_EQ(Quote("gr\xc3\xbcn x"), "\"gr\xc3\xbcn x\"");
+}
+
+TEST(QuoteTest, NothingReachesATerminalAsAControlCharacter) {
+  EXPECT_EQ(Quote("\x1b[2J"), "\"\\x1b[2J\"");
+  EXPECT_EQ(Quote("a\nb"), "\"a\\nb\"");
+  EXPECT_EQ(Quote("\xc2\x9bK"), "\"\\xc2\\x9bK\"");
+}
+
+TEST(StyleTest, WithoutColoursTextIsUntouched) { EXPECT_EQ(Style::None().Bold("x"), "x"); }
+
+TEST(SizeWordsTest, TheLargestUnitThatFitsIsUsed) {
+  EXPECT_EQ(SizeWords(0), "0B");
+  EXPECT_EQ(SizeWords(1023), "1023B");
+  EXPECT_EQ(SizeWords(1024), "1KiB");
+  EXPECT_EQ(SizeWords(1025), "1025B");
+  EXPECT_EQ(SizeWords(1536 * 1024), "1536KiB");
+  EXPECT_EQ(SizeWords(8u << 20), "8MiB");
+  EXPECT_EQ(SizeWords(2048ull << 30), "2048GiB");
+}
+
+}  // namespace
+}  // namespace bulkhead::cli
