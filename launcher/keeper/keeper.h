@@ -1,0 +1,77 @@
+// The keeper and the jail init: what they share. One small static program without libc; both run in one address space
+// (the init is cloned with CLONE_VM), so that two processes beside a server cost little more than one. What each writes
+// is said below; everything else is read-only once the plan is mapped.
+#ifndef BULKHEAD_LAUNCHER_KEEPER_KEEPER_H_
+#define BULKHEAD_LAUNCHER_KEEPER_KEEPER_H_
+
+#include "launcher/keeper/sys.h"
+#include "launcher/plan_format.h"
+
+namespace bulkhead::launcher::keeper {
+
+// Where something failed. error 0: nothing did.
+struct Fault {
+  wire::Phase phase;
+  uint32_t step;
+  int32_t error;  // positive
+};
+
+// What init tells the keeper, one byte each on the socket between them, and back.
+inline constexpr char kInitStarted = 'S';     // the server's exec succeeded
+inline constexpr char kInitLeaderGone = 'X';  // the server itself ended: `wait_status` is set
+inline constexpr char kKeeperGo = 'g';        // root: the id maps are written
+inline constexpr char kKeeperLadder = 'l';    // the ladder has begun: don't kill the rest when the server itself ends
+inline constexpr char kKeeperTerm = 't';      // SIGTERM to all
+
+struct State {
+  // Set by the keeper before the init starts.
+  char* plan_base;
+  const wire::Plan* plan;
+  const wire::Variant* variant;
+  uint32_t run_uid, run_gid;  // as whom the server runs, outside; meaningful when started as root
+  bool root;                  // the server runs under another uid than ours
+  int init_socket, keeper_socket;
+  int keeper_pid;
+  int slots[wire::kSlotsMax];
+  // Set by the init (and by the server's process before its exec, which shares the memory too).
+  volatile Fault fault;
+  volatile int server_pid;
+  volatile int wait_status;  // of the server; -1: not known
+  volatile bool leader_gone;
+};
+extern State g;
+
+template <typename T>
+inline T* At(wire::Offset offset) {
+  return reinterpret_cast<T*>(g.plan_base + offset);
+}
+inline char* Text(wire::Offset offset) { return g.plan_base + offset; }
+
+// One step of the plan: 0, or minus the error. See steps.cc.
+long RunStep(const wire::Step& step);
+// All steps of a list; on a failure fills g.fault and returns false.
+bool RunSteps(const wire::StepList& list, wire::Phase phase);
+
+// Entry points on stacks of their own; neither returns.
+void InitMain();
+
+// Kills and reaps every direct child until there are none. True when `waited_for` was among them (its status is then in
+// g.wait_status). Children of children come to us as they lose their parents, because we are PID 1 or a child
+// subreaper; a direct child that is not reaped can't have its pid reused, so signalling by pid is safe here.
+void KillAndReapAll();
+// SIGTERM, then SIGCONT, to every process below us; pids are pinned by pidfd and checked again before the signal.
+void TerminateAllBelow();
+// Reaps what has ended; notes the server's status. True while there are children.
+bool ReapEnded();
+
+void RemovePrivateFolder(const char* path);
+
+// Text, freestanding.
+unsigned long Length(const char* text);
+char* PutText(char* out, const char* text);
+char* PutNumber(char* out, uint64_t number);
+const char* ErrorName(int error);
+
+}  // namespace bulkhead::launcher::keeper
+
+#endif  // BULKHEAD_LAUNCHER_KEEPER_KEEPER_H_
