@@ -1,0 +1,128 @@
+#include "bulkhead/launcher/file_system.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <deque>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "bulkhead/launcher/unique_fd.h"
+
+namespace bulkhead::launcher {
+namespace {
+
+absl::Status CantUse(absl::string_view path, absl::string_view at, int error) {
+  const std::string where = at == path ? "" : absl::StrCat(" at \"", at, "\"");
+  if (error == ENOENT)
+    return absl::NotFoundError(absl::StrCat("\"", path, "\" does not exist", where.empty() ? "" : ": nothing", where));
+  return absl::PermissionDeniedError(absl::StrCat("can't look at \"", path, "\"", where, ": ", std::strerror(error)));
+}
+
+std::deque<std::string> Components(absl::string_view path) {
+  std::deque<std::string> parts;
+  for (absl::string_view part : absl::StrSplit(path, '/', absl::SkipEmpty())) parts.emplace_back(part);
+  return parts;
+}
+
+// Walks `path` link by link. Fills `resolved` as far as it gets.
+absl::Status Walk(absl::string_view path, ResolvedPath& resolved) {
+  std::string at;  // "" is "/"
+  std::deque<std::string> todo = Components(path);
+  int links = 0;
+  if (lstat("/", &resolved.info) != 0) return CantUse(path, "/", errno);
+  while (!todo.empty()) {
+    const std::string part = std::move(todo.front());
+    todo.pop_front();
+    if (part == ".") continue;
+    if (part == "..") {
+      at.erase(at.rfind('/') == std::string::npos ? 0 : at.rfind('/'));
+      if (lstat(at.empty() ? "/" : at.c_str(), &resolved.info) != 0) return CantUse(path, at, errno);
+      continue;
+    }
+    if (!S_ISDIR(resolved.info.st_mode)) return CantUse(path, at, ENOTDIR);
+    const std::string next = absl::StrCat(at, "/", part);
+    if (lstat(next.c_str(), &resolved.info) != 0) return CantUse(path, next, errno);
+    if (!S_ISLNK(resolved.info.st_mode)) {
+      at = next;
+      continue;
+    }
+    if (++links > kSymlinksMax) return CantUse(path, next, ELOOP);
+    char text[PATH_MAX + 1];
+    const ssize_t bytes = readlink(next.c_str(), text, PATH_MAX);
+    if (bytes <= 0) return CantUse(path, next, bytes < 0 ? errno : ENOENT);
+    resolved.links.push_back({next, std::string(text, static_cast<std::size_t>(bytes))});
+    if (text[0] == '/') at.clear();
+    if (lstat(at.empty() ? "/" : at.c_str(), &resolved.info) != 0) return CantUse(path, at, errno);
+    std::deque<std::string> target = Components(absl::string_view(text, static_cast<std::size_t>(bytes)));
+    todo.insert(todo.begin(), target.begin(), target.end());
+  }
+  resolved.real = at.empty() ? "/" : at;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ResolvedPath> ResolvePath(absl::string_view path) {
+  ResolvedPath resolved;
+  resolved.asked_for = std::string(path);
+  const absl::Status status = Walk(path, resolved);
+  if (!status.ok()) return status;
+  return resolved;
+}
+
+absl::StatusOr<ResolvedPath> ResolvePathBeneath(absl::string_view path, absl::string_view beneath) {
+  absl::StatusOr<ResolvedPath> resolved = ResolvePath(path);
+  if (!resolved.ok()) return resolved;
+  const absl::string_view rest = path.substr(beneath.size());
+  const std::string relative = rest.size() > 1 ? std::string(rest.substr(1)) : ".";
+  const UniqueFd folder(open(std::string(beneath).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.valid() && relative == "." && errno == ENOTDIR) return resolved;  // the variable names one file
+  if (!folder.valid()) return CantUse(path, beneath, errno);
+  open_how how = {};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  const UniqueFd found(static_cast<int>(syscall(SYS_openat2, folder.get(), relative.c_str(), &how, sizeof how)));
+  if (!found.valid() && errno == EXDEV) {
+    return absl::PermissionDeniedError(absl::StrCat("\"", path, "\" leads out of \"", beneath,
+                                                    "\" through a link, to \"", resolved->real,
+                                                    "\"; name the real path in the policy if that is what you want"));
+  }
+  if (!found.valid()) return CantUse(path, path, errno);
+  struct stat info;
+  if (fstat(found.get(), &info) != 0) return CantUse(path, path, errno);
+  if (info.st_dev != resolved->info.st_dev || info.st_ino != resolved->info.st_ino) {
+    return absl::PermissionDeniedError(absl::StrCat("\"", path, "\" changes while it is looked at"));
+  }
+  return resolved;
+}
+
+bool IsWithin(absl::string_view path, absl::string_view folder) {
+  if (folder == "/") return true;
+  return path.substr(0, folder.size()) == folder && (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+bool MayMapOwners(const std::string& path) {
+  struct statfs info;
+  if (statfs(path.c_str(), &info) != 0) return true;
+  switch (static_cast<unsigned long>(info.f_type)) {
+    case OVERLAYFS_SUPER_MAGIC:
+    case RAMFS_MAGIC:
+    case NFS_SUPER_MAGIC:
+    case PROC_SUPER_MAGIC:
+    case SYSFS_MAGIC:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace bulkhead::launcher

@@ -1,0 +1,271 @@
+#include "bulkhead/launcher/jail_layout.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace bulkhead::launcher {
+namespace {
+
+absl::Status Refuse(const policy::PathGrant& grant, const absl::Status& why) {
+  std::string help;
+  if (absl::IsNotFound(why)) help = "; make it, correct the path, or mark the grant \"optional\"";
+  return absl::PermissionDeniedError(absl::StrCat(grant.origin, ": ", why.message(), help));
+}
+
+class Maker {
+ public:
+  explicit Maker(const LayoutRequest& request) : request_(request), policy_(request.policy) {}
+
+  absl::StatusOr<JailLayout> Make() {
+    const policy::FilesystemRules& files = policy_.filesystem;
+    absl::Status status = AddAll(files.rx, {false, true});
+    if (status.ok()) status = AddAll(files.ro, {false, false});
+    if (status.ok()) status = AddAll(files.rw, {true, false});
+    if (status.ok()) status = AddHomeAndTmp();
+    if (!status.ok()) return status;
+    for (const Granted& program : request_.program) {
+      if (!IsCovered(program)) Put(program);
+    }
+    DropRedundant();
+    for (auto& [path, granted] : grants_) layout_.grants.push_back(std::move(granted));
+    AddLinks();
+    return std::move(layout_);
+  }
+
+ private:
+  absl::Status AddAll(const std::vector<policy::PathGrant>& grants, Access access) {
+    for (const policy::PathGrant& grant : grants) {
+      if (grant.path == ":runtime") {
+        AddRuntime(grant.origin);
+        continue;
+      }
+      const absl::Status status = Add(grant, access);
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  void AddRuntime(const std::string& origin) {
+    for (const RuntimePath& path : RuntimePaths(policy_.network)) {
+      absl::StatusOr<ResolvedPath> resolved = ResolvePath(path.path);
+      if (!resolved.ok()) continue;  // not every system has each
+      Put({*std::move(resolved), {false, path.execute}, origin, /*runtime=*/true});
+    }
+  }
+
+  absl::StatusOr<ResolvedPath> Resolve(const policy::PathGrant& grant) {
+    absl::StatusOr<ResolvedPath> resolved =
+        grant.beneath.empty() ? ResolvePath(grant.path) : ResolvePathBeneath(grant.path, grant.beneath);
+    for (const std::string& folder : grant.also_beneath) {
+      if (resolved.ok()) resolved = ResolvePathBeneath(grant.path, folder);
+    }
+    return resolved;
+  }
+
+  absl::Status Add(const policy::PathGrant& grant, Access access) {
+    absl::StatusOr<ResolvedPath> resolved = Resolve(grant);
+    bool to_be_made = false;
+    if (absl::IsNotFound(resolved.status())) {
+      to_be_made = std::find(request_.make_now.begin(), request_.make_now.end(), grant.path) != request_.make_now.end();
+      if (to_be_made) {
+        resolved = ResolveFuture(grant.path);
+      } else if (grant.optional) {
+        return absl::OkStatus();
+      }
+    }
+    if (!resolved.ok()) return Refuse(grant, resolved.status());
+    const mode_t type = resolved->info.st_mode & S_IFMT;
+    if (type != S_IFDIR && type != S_IFREG && type != S_IFSOCK) {
+      return Refuse(grant,
+                    absl::PermissionDeniedError(absl::StrCat(
+                        "\"", grant.path, "\" is a device or a FIFO; only files, folders and sockets can be granted")));
+    }
+    Put({*std::move(resolved), access, grant.origin, false, to_be_made});
+    return absl::OkStatus();
+  }
+
+  // A folder that will be made just before the start, by us, with ordinary folders above it.
+  static absl::StatusOr<ResolvedPath> ResolveFuture(const std::string& path) {
+    std::string above = path, below;
+    for (;;) {
+      const std::size_t slash = above.rfind('/');
+      below = above.substr(slash) + below;
+      above.erase(slash);
+      absl::StatusOr<ResolvedPath> resolved = ResolvePath(above.empty() ? "/" : above);
+      if (absl::IsNotFound(resolved.status()) && !above.empty()) continue;
+      if (!resolved.ok()) return resolved;
+      resolved->asked_for = path;
+      resolved->real = (resolved->real == "/" ? "" : resolved->real) + below;
+      resolved->info.st_mode = S_IFDIR | 0700;
+      resolved->info.st_ino = 0;
+      return resolved;
+    }
+  }
+
+  void Put(Granted granted) {
+    auto [at, is_new] = grants_.try_emplace(granted.path.real, granted);
+    for (const SymlinkOnPath& link : granted.path.links) links_[link.at] = link.text;
+    if (is_new) return;
+    at->second.access.write |= granted.access.write;
+    at->second.access.execute |= granted.access.execute;
+    if (!granted.runtime) at->second.origin = granted.origin;
+    at->second.runtime &= granted.runtime;
+  }
+
+  bool IsCovered(const Granted& granted) const {
+    for (const auto& [path, other] : grants_) {
+      if (IsWithin(granted.path.real, path) && Covers(other.access, granted.access)) return true;
+    }
+    return false;
+  }
+
+  absl::Status AddHomeAndTmp() {
+    const policy::FilesystemRules& files = policy_.filesystem;
+    if (files.tmp == policy::TmpMode::kHost) {
+      const absl::Status status = Add({"/tmp", false, "", {}, "/filesystem/tmp"}, {true, false});
+      if (!status.ok()) return status;
+    } else {
+      AddPrivate("/tmp", "1777", "/filesystem/tmp");
+    }
+    AddPrivate("/dev/shm", "1777", "");
+    if (request_.home.empty() || request_.home == "/") return absl::OkStatus();
+    switch (files.home) {
+      case policy::HomeMode::kNone:
+        return absl::OkStatus();
+      case policy::HomeMode::kReadOnly:
+        return Add({request_.home, false, "", {}, "/filesystem/home"}, {false, false});
+      case policy::HomeMode::kReadWrite:
+        return Add({request_.home, false, "", {}, "/filesystem/home"}, {true, false});
+      case policy::HomeMode::kPrivate:
+        break;
+    }
+    layout_.home = AddPrivate(request_.home, "0700", "/filesystem/home");
+    return absl::OkStatus();
+  }
+
+  // The real path, or empty when it can't be had there.
+  std::string AddPrivate(const std::string& path, const char* mode, const std::string& origin) {
+    absl::StatusOr<ResolvedPath> resolved = ResolvePath(path);
+    if (absl::IsNotFound(resolved.status())) resolved = ResolveFuture(path);
+    if (!resolved.ok() || !resolved->is_folder()) return "";
+    for (const SymlinkOnPath& link : resolved->links) links_[link.at] = link.text;
+    if (grants_.count(resolved->real) != 0) {
+      layout_.warnings.push_back(absl::StrCat("\"", path, "\" is granted as it is (", grants_[resolved->real].origin,
+                                              "), so the server has no private one"));
+      return "";
+    }
+    layout_.folders.push_back({resolved->real, mode, origin});
+    std::sort(layout_.folders.begin(), layout_.folders.end(),
+              [](const PrivateFolder& a, const PrivateFolder& b) { return PathLess()(a.path, b.path); });
+    return resolved->real;
+  }
+
+  // What lies in a granted folder with the same rights adds nothing, unless a private folder lies between.
+  void DropRedundant() {
+    for (auto it = grants_.begin(); it != grants_.end();) {
+      const Granted* above = nullptr;
+      for (auto& [path, other] : grants_) {
+        if (path == it->first || !IsWithin(it->first, path)) continue;
+        // Rights only add: what is granted on a folder holds in all of it.
+        it->second.access.write |= other.access.write;
+        it->second.access.execute |= other.access.execute;
+        above = &other;  // the innermost, since they are sorted
+      }
+      bool hidden = false;
+      for (const PrivateFolder& folder : layout_.folders) {
+        hidden |= above != nullptr && IsWithin(it->first, folder.path) && IsWithin(folder.path, above->path.real);
+      }
+      const bool redundant = above != nullptr && !hidden && Covers(above->access, it->second.access);
+      it = redundant ? grants_.erase(it) : std::next(it);
+    }
+  }
+
+  // Links inside a granted tree are there already.
+  void AddLinks() {
+    for (const auto& [at, text] : links_) {
+      if (layout_.GrantFor(at) == nullptr) layout_.links.push_back({at, text});
+    }
+  }
+
+  const LayoutRequest& request_;
+  const policy::PolicyFields& policy_;
+  std::map<std::string, Granted, PathLess> grants_;
+  std::map<std::string, std::string, PathLess> links_;
+  JailLayout layout_;
+};
+
+}  // namespace
+
+bool PathLess::operator()(const std::string& a, const std::string& b) const {
+  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
+    const auto rank = [](char c) { return c == '/' ? 0 : static_cast<unsigned char>(c) + 1; };
+    return rank(x) < rank(y);
+  });
+}
+
+const Granted* JailLayout::GrantFor(const std::string& real) const {
+  const Granted* found = nullptr;
+  for (const Granted& granted : grants) {
+    if (IsWithin(real, granted.path.real)) found = &granted;  // sorted: the innermost comes last
+  }
+  for (const PrivateFolder& folder : folders) {
+    if (found != nullptr && IsWithin(real, folder.path) && IsWithin(folder.path, found->path.real)) return nullptr;
+  }
+  return found;
+}
+
+bool JailLayout::IsVisible(const std::string& real) const {
+  if (GrantFor(real) != nullptr) return true;
+  for (const PrivateFolder& folder : folders) {
+    if (real == folder.path) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<JailLayout> MakeJailLayout(const LayoutRequest& request) { return Maker(request).Make(); }
+
+const std::vector<RuntimePath>& RuntimePaths(policy::NetworkMode network) {
+  // Programs and libraries; what the dynamic loader, TLS, time zones, locales and fonts are configured with. No
+  // accounts, no host names, no secrets: /etc/passwd, /etc/hosts and their kin are made up for the jail.
+  static const auto* const kBase = new std::vector<RuntimePath>{
+      {"/usr", true},
+      {"/bin", true},
+      {"/sbin", true},
+      {"/lib", true},
+      {"/lib32", true},
+      {"/lib64", true},
+      {"/libx32", true},
+      {"/nix/store", true},
+      {"/gnu/store", true},
+      {"/etc/alternatives", false},
+      {"/etc/ca-certificates", false},
+      {"/etc/crypto-policies", false},
+      {"/etc/fonts", false},
+      {"/etc/ld.so.cache", false},
+      {"/etc/localtime", false},
+      {"/etc/mime.types", false},
+      {"/etc/os-release", false},
+      {"/etc/pki", false},
+      {"/etc/protocols", false},
+      {"/etc/services", false},
+      {"/etc/ssl", false},
+      {"/etc/timezone", false},
+  };
+  static const auto* const kWithNetwork = [] {
+    auto* paths = new std::vector<RuntimePath>(*kBase);
+    paths->insert(paths->end(), {{"/etc/gai.conf", false},
+                                 {"/etc/host.conf", false},
+                                 {"/etc/hosts", false},
+                                 {"/etc/nsswitch.conf", false},
+                                 {"/etc/resolv.conf", false}});
+    return paths;
+  }();
+  return network == policy::NetworkMode::kNone ? *kBase : *kWithNetwork;
+}
+
+}  // namespace bulkhead::launcher

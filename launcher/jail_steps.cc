@@ -1,0 +1,244 @@
+// Tier A: the steps that make the jail's file tree.
+#include <linux/mount.h>
+#include <sys/sysmacros.h>
+
+#include <cerrno>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "bulkhead/launcher/plan_context.h"
+
+namespace bulkhead::launcher {
+
+wire::Pinned Pin(const ResolvedPath& path, PlanWriter& writer) {
+  wire::Pinned pinned = {};
+  pinned.path = writer.Text(path.real);
+  pinned.dev_major = major(path.info.st_dev);
+  pinned.dev_minor = minor(path.info.st_dev);
+  pinned.inode = path.info.st_ino;
+  pinned.is_folder = path.is_folder();
+  return pinned;
+}
+
+namespace {
+
+using wire::StepKind;
+
+constexpr char kTmpSize[] = "512m";  // of each private folder; they are memory
+constexpr const char* kDevices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"};
+
+std::string AccessWords(Access access) {
+  return access.write ? (access.execute ? "read, write and execute" : "read and write")
+                      : (access.execute ? "read and execute" : "read");
+}
+
+std::vector<FailureText> GrantFailures(const std::string& path) {
+  return {{ENOENT, 125, absl::StrCat("cannot grant \"", path, "\": it was removed since it was checked; start again")},
+          {ESTALE, 125, absl::StrCat("cannot grant \"", path, "\": it was replaced since it was checked; start again")},
+          {ELOOP, 125,
+           absl::StrCat("cannot grant \"", path, "\": a link took its place since it was checked; start again")},
+          {EINVAL, 125,
+           absl::StrCat("cannot grant \"", path,
+                        "\": its file system can't be mounted for another user (as overlayfs "
+                        "can't); name the owner of the files as \"user\" in the policy")},
+          {0, 125, absl::StrCat("cannot grant \"", path, "\"")}};
+}
+
+class JailMaker {
+ public:
+  JailMaker(const PlanContext& context, StepsMaker& steps)
+      : context_(context), layout_(context.layout), steps_(steps), writer_(steps.writer()) {}
+
+  void Make() {
+    Init(StepKind::kSeal, {"seal", "keep the server from reading the memory of its jail init", "", {}, false});
+    Text(StepKind::kHostname, "", "bulkhead", {"hostname", "set the jail's host name", "", {}, true});
+    if (context_.policy.network == policy::NetworkMode::kNone) {
+      Init(StepKind::kLoopback, {"loopback", "bring up the jail's own loopback", "", {}, true});
+    }
+    Init(StepKind::kDetachPropagation, {"mount", "keep the jail's mounts from showing outside", "", {}, true});
+    Init(StepKind::kRoot, {"mount", "make the jail's empty root", "", {}, true});
+    Devices();
+    GrantsAndPrivateFolders();
+    Folder("/proc", 0555);
+    Text(StepKind::kProc, "/proc", "", {"mount", "mount the jail's own /proc, read-only", "", {}, true});
+    MadeUpFiles();
+    for (const SymlinkOnPath& link : layout_.links) Symlink(link.at, link.text);
+    Init(StepKind::kPivot, {"pivot_root", "leave the host's file tree", "", {}, true});
+    Init(StepKind::kReadOnlyRoot, {"mount", "make the jail's root read-only", "", {}, true});
+    Init(StepKind::kDropCapabilities, {"capabilities", "drop all capabilities", "", {}, false});
+  }
+
+ private:
+  void Init(StepKind kind, StepsMaker::About about) { steps_.Init(wire::Step{kind, 0, 0, {}}, std::move(about)); }
+
+  void Text(StepKind kind, const std::string& path, const std::string& text, StepsMaker::About about) {
+    wire::Step step = MakeStep(kind);
+    if (!path.empty()) step.path_text.path = writer_.Text(path);
+    step.path_text.text = writer_.Text(text);
+    steps_.Init(step, std::move(about));
+  }
+
+  // Inside a granted tree everything is there already: its paths in the jail are those of the host.
+  bool IsThere(const std::string& path) const {
+    return made_.count(path) != 0 || path.empty() || path == "/" || layout_.GrantFor(path) != nullptr;
+  }
+
+  void Folder(const std::string& path, std::uint32_t mode = 0755) {
+    if (IsThere(path)) return;
+    Folder(path.substr(0, path.rfind('/')));
+    made_.insert(path);
+    wire::Step step = MakeStep(StepKind::kFolder);
+    step.path_mode = {writer_.Text(path), mode};
+    steps_.Init(step, {"folder", absl::StrCat("make the folder \"", path, "\" in the jail"), "", {}, false});
+  }
+
+  void File(const std::string& path, const std::string& content, const std::string& why) {
+    if (IsThere(path)) return;
+    Folder(path.substr(0, path.rfind('/')));
+    made_.insert(path);
+    wire::Step step = MakeStep(StepKind::kFile);
+    step.file = {writer_.Text(path), 0644, writer_.Text(content), static_cast<std::uint32_t>(content.size())};
+    steps_.Init(step, {"file", absl::StrCat("make the file \"", path, "\" in the jail", why), "", {}, false});
+  }
+
+  void Symlink(const std::string& path, const std::string& text) {
+    if (IsThere(path)) return;
+    Folder(path.substr(0, path.rfind('/')));
+    made_.insert(path);
+    Text(StepKind::kSymlink, path, text,
+         {"link", absl::StrCat("link \"", path, "\" to \"", text, "\""), "", {}, false});
+  }
+
+  // The folder or empty file that is mounted on. Its place may lie in a granted tree (then it is there) or not; what
+  // is granted at `path` itself does not count yet.
+  void MountPoint(const std::string& path, bool is_folder) {
+    const std::string above = path.substr(0, path.rfind('/'));
+    const bool in_granted_tree = !above.empty() && layout_.GrantFor(above) != nullptr;
+    if (in_granted_tree || made_.count(path) != 0) return;
+    Folder(above);
+    made_.insert(path);
+    wire::Step step = MakeStep(is_folder ? StepKind::kFolder : StepKind::kFile);
+    if (is_folder) {
+      step.path_mode = {writer_.Text(path), 0755};
+    } else {
+      step.file = {writer_.Text(path), 0644, 0, 0};
+    }
+    steps_.Init(step,
+                {is_folder ? "folder" : "file", absl::StrCat("make a mount point for \"", path, "\""), "", {}, false});
+  }
+
+  void Mount(const Granted& granted, std::uint64_t attributes, StepsMaker::About about) {
+    MountPoint(granted.path.real, granted.path.is_folder());
+    wire::Step step = MakeStep(StepKind::kBind);
+    step.bind.source = Pin(granted.path, writer_);
+    step.bind.target = writer_.Text(granted.path.real);
+    step.bind.mount_attributes = attributes;
+    step.bind.slot = -1;
+    // Under another uid the init may not be able to reach a person's folders, and sees strange owners there: the keeper
+    // opens them while it is still root, and maps their owner to the server's uid.
+    if (context_.identity.other_than_caller() && !granted.runtime)
+      step.bind.slot = OpenAsRoot(granted, step.bind, about);
+    steps_.Init(step, std::move(about));
+  }
+
+  std::int32_t OpenAsRoot(const Granted& granted, const wire::Bind& bind, const StepsMaker::About& about) {
+    wire::Step step = MakeStep(StepKind::kOpenTree);
+    step.tree.source = bind.source;
+    step.tree.mount_attributes = bind.mount_attributes;
+    step.tree.owner_slot = OwnerSlot(granted);
+    step.tree.slot = next_slot_++;
+    steps_.Keeper(step, {"open", absl::StrCat("open \"", granted.path.real, "\" for the jail"), about.origin,
+                         GrantFailures(granted.path.asked_for), false});
+    return static_cast<std::int32_t>(step.tree.slot);
+  }
+
+  std::int32_t OwnerSlot(const Granted& granted) {
+    const Identity& identity = context_.identity;
+    const std::pair<uid_t, gid_t> owner(granted.path.info.st_uid, granted.path.info.st_gid);
+    if (identity.run_as == wire::RunAs::kFixed && (identity.run_uid == owner.first || identity.run_uid == 0)) return -1;
+    if (!MayMapOwners(granted.path.real)) return -1;
+    auto [at, is_new] = owner_slots_.try_emplace(owner, static_cast<std::int32_t>(next_slot_));
+    if (!is_new) return at->second;
+    wire::Step step = MakeStep(StepKind::kOwnerNamespace);
+    step.owner = {owner.first, owner.second, next_slot_++};
+    steps_.Keeper(step,
+                  {"map owner", absl::StrCat("show files of uid ", owner.first, " as the server's own"), "", {}, true});
+    return at->second;
+  }
+
+  void Devices() {
+    for (const char* path : kDevices) {
+      absl::StatusOr<ResolvedPath> device = ResolvePath(path);
+      if (!device.ok()) continue;  // the server then misses it; nothing is opened by that
+      Granted granted{*std::move(device), {true, false}, "", /*runtime=*/true};
+      Mount(granted, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, {"bind", absl::StrCat("show ", path), "", {}, false});
+    }
+    const std::pair<const char*, const char*> links[] = {{"/dev/fd", "/proc/self/fd"},
+                                                         {"/dev/stdin", "/proc/self/fd/0"},
+                                                         {"/dev/stdout", "/proc/self/fd/1"},
+                                                         {"/dev/stderr", "/proc/self/fd/2"}};
+    for (const auto& [path, text] : links) Symlink(path, text);
+  }
+
+  // In the order of their paths: what lies in a folder is mounted after it, be it granted or private.
+  void GrantsAndPrivateFolders() {
+    std::map<std::string, std::pair<const Granted*, const PrivateFolder*>, PathLess> mounts;
+    for (const Granted& granted : layout_.grants) mounts[granted.path.real].first = &granted;
+    for (const PrivateFolder& folder : layout_.folders) mounts[folder.path].second = &folder;
+    for (const auto& [path, mount] : mounts) {
+      if (mount.second != nullptr) Private(*mount.second);
+      if (mount.first != nullptr) Grant(*mount.first);
+    }
+  }
+
+  void Private(const PrivateFolder& folder) {
+    MountPoint(folder.path, true);
+    Text(StepKind::kTmpfs, folder.path, absl::StrCat("mode=", folder.mode, ",size=", kTmpSize),
+         {"tmpfs",
+          absl::StrCat("mount a private \"", folder.path, "\" (", kTmpSize, " at most)"),
+          folder.origin,
+          {},
+          true});
+  }
+
+  void Grant(const Granted& granted) {
+    std::uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+    if (!granted.access.write) attributes |= MOUNT_ATTR_RDONLY;
+    if (!granted.access.execute) attributes |= MOUNT_ATTR_NOEXEC;
+    Mount(granted, attributes,
+          {"bind", absl::StrCat("grant \"", granted.path.real, "\": ", AccessWords(granted.access)), granted.origin,
+           GrantFailures(granted.path.asked_for), false});
+  }
+
+  // No account of the host and no host name is shown; programs still find what they ask for.
+  void MadeUpFiles() {
+    const Identity& identity = context_.identity;
+    const std::string home = context_.home.empty() ? "/" : context_.home;
+    File("/etc/passwd",
+         absl::StrCat(identity.inside_uid == 0 ? "" : "root:x:0:0:root:/:/bin/sh\n", "server:x:", identity.inside_uid,
+                      ":", identity.inside_gid, ":server:", home, ":/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n"),
+         ", with the server's account alone");
+    File("/etc/group", absl::StrCat("root:x:0:\nserver:x:", identity.inside_gid, ":\nnogroup:x:65534:\n"),
+         ", with the server's group alone");
+    File("/etc/hosts", "127.0.0.1 localhost bulkhead\n::1 localhost\n", "");
+    File("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n", "");
+  }
+
+  const PlanContext& context_;
+  const JailLayout& layout_;
+  StepsMaker& steps_;
+  PlanWriter& writer_;
+  std::set<std::string> made_;
+  std::map<std::pair<uid_t, gid_t>, std::int32_t> owner_slots_;
+  std::uint32_t next_slot_ = 0;
+};
+
+}  // namespace
+
+void AddJailSteps(const PlanContext& context, const VariantKind&, StepsMaker& steps) {
+  JailMaker(context, steps).Make();
+}
+
+}  // namespace bulkhead::launcher

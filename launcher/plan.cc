@@ -1,0 +1,456 @@
+#include "bulkhead/launcher/plan.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "bulkhead/launcher/plan_context.h"
+#include "bulkhead/launcher/seccomp/filters.h"
+
+namespace bulkhead::launcher {
+namespace {
+
+using policy::NetworkMode;
+using policy::Tier;
+
+constexpr std::uint32_t kInsideId =
+    1000;  // what a server started by root sees itself as; never 65534, which strangers' files show
+constexpr absl::Duration kRunTermGrace = absl::Seconds(1);  // SDK hosts kill two seconds after SIGTERM
+constexpr int kLandlockAbiMin = 1;
+constexpr int kSignalScopeAbi = 6;
+constexpr int kUnixSocketAbi = 9;
+
+std::string EnvValue(const policy::ValidatedCommand& command, absl::string_view name) {
+  for (const policy::EnvEntry& entry : command.env) {
+    if (entry.name == name) return entry.value;
+  }
+  return "";
+}
+
+// One line of /etc/passwd; a static program can't use NSS.
+struct Account {
+  std::uint32_t uid, gid;
+};
+std::optional<Account> FindAccount(const std::string& name) {
+  std::ifstream file("/etc/passwd");
+  std::string line;
+  while (std::getline(file, line)) {
+    const std::vector<std::string> fields = absl::StrSplit(line, ':');
+    Account account;
+    if (fields.size() >= 4 && fields[0] == name && absl::SimpleAtoi(fields[2], &account.uid) &&
+        absl::SimpleAtoi(fields[3], &account.gid)) {
+      return account;
+    }
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<Identity> ChooseIdentity(const policy::PolicyFields& policy, const KernelFeatures& features) {
+  Identity identity;
+  identity.run_uid = identity.inside_uid = geteuid();
+  identity.run_gid = identity.inside_gid = getegid();
+  if (policy.user == "auto") {
+    if (features.is_root) {
+      identity.run_as = wire::RunAs::kPerLaunch;
+      identity.inside_uid = identity.inside_gid = kInsideId;
+    }
+    return identity;
+  }
+  const std::optional<Account> account = FindAccount(policy.user);
+  if (!account.has_value()) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("/user: there is no account \"", policy.user, "\" in /etc/passwd; make it, or use \"auto\""));
+  }
+  if (!features.is_root) {
+    if (account->uid == geteuid()) return identity;
+    return absl::PermissionDeniedError(absl::StrCat("/user: only root can run a server as \"", policy.user,
+                                                    "\"; use \"auto\", or start as that user"));
+  }
+  identity.run_as = wire::RunAs::kFixed;
+  identity.run_uid = identity.inside_uid = account->uid;
+  identity.run_gid = identity.inside_gid = account->gid;
+  return identity;
+}
+
+// The tiers to try, strongest first.
+absl::StatusOr<std::vector<VariantKind>> ChooseVariants(const policy::PolicyFields& policy,
+                                                        const KernelFeatures& features) {
+  const bool landlock = features.landlock_abi >= kLandlockAbiMin;
+  const Tier weakest = policy.user == "root" ? Tier::kA : policy.require;
+  if (!landlock && weakest != Tier::kC) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot enforce landlock: this kernel has none or it is switched off (Linux 5.13 with "
+                     "\"landlock\" in lsm= has it), and tier ",
+                     std::string(policy::TierName(weakest)),
+                     " needs it; set \"require\": \"C\" or use --require C to run without it"));
+  }
+  if (!landlock) return std::vector<VariantKind>{{Tier::kC, true, false}, {Tier::kC, false, false}};
+  std::vector<VariantKind> variants = {{Tier::kA, true, true}};
+  if (weakest != Tier::kA) variants.push_back({Tier::kB, false, true});
+  return variants;
+}
+
+std::vector<FailureText> NamespaceFailures(const std::string& remedy) {
+  const std::string what = "cannot make the jail's namespaces, which tier A needs";
+  return {
+      {EINTR, 125, "the launch was interrupted before the server ran"},
+      {EPERM, 125,
+       absl::StrCat(what,
+                    " (EPERM): user namespaces are forbidden here, by the distribution's hardening or "
+                    "by the container's; \"bulkhead doctor\" says which; ",
+                    remedy)},
+      {EACCES, 125,
+       absl::StrCat(what,
+                    " (EACCES): user namespaces are forbidden here by a security module; \"bulkhead doctor\" says "
+                    "which; ",
+                    remedy)},
+      {ENOSPC, 125,
+       absl::StrCat(what, " (ENOSPC): the limit in /proc/sys/user/max_user_namespaces is reached; raise it; ", remedy)},
+      {EUSERS, 125, absl::StrCat(what, " (EUSERS): namespaces are nested too deeply; ", remedy)},
+      {EINVAL, 125, absl::StrCat(what, " (EINVAL): this kernel is built without some of them; ", remedy)},
+      {ENOSYS, 125, absl::StrCat(what, " (ENOSYS): this kernel doesn't have them; ", remedy)},
+      {0, 125, what}};
+}
+
+// CLONE_NEW*, from linux/sched.h, which can't be included beside sched.h.
+constexpr std::uint32_t kNewMount = 0x00020000, kNewCgroup = 0x02000000, kNewUts = 0x04000000, kNewIpc = 0x08000000,
+                        kNewUser = 0x10000000, kNewPid = 0x20000000, kNewNet = 0x40000000;
+
+}  // namespace
+
+class PlanMaker {
+ public:
+  PlanMaker(const policy::Policy& policy, const policy::ValidatedCommand& command, const KernelFeatures& features,
+            const PlanOptions& options)
+      : context_{*policy, command, features, options.run_mode, {}, {}, {}, {}, {}} {}
+
+  absl::StatusOr<LaunchPlan> Make() {
+    const policy::PolicyFields& policy = context_.policy;
+    absl::StatusOr<Identity> identity = ChooseIdentity(policy, context_.features);
+    if (!identity.ok()) return identity.status();
+    context_.identity = *identity;
+    absl::StatusOr<std::vector<VariantKind>> kinds = ChooseVariants(policy, context_.features);
+    if (!kinds.ok()) return kinds.status();
+    absl::Status status = LookAtProgram();
+    if (status.ok()) status = LayOut();
+    if (status.ok()) status = ChooseWorkingFolder();
+    if (status.ok()) status = CheckProgramIsVisible();
+    if (!status.ok()) return status;
+    AddHints();
+    const absl::Status without = CheckOwnersWithoutNamespaces();
+    tier_remedy_ = kinds->size() == 1
+                       ? "to accept less: --require B, or \"require\": \"B\" in the policy"
+                       : absl::StrCat("and tier B is not possible either: ", std::string(without.message()));
+    std::vector<wire::Variant> variants;
+    for (const VariantKind& kind : *kinds) {
+      if (kind.namespaces || without.ok()) variants.push_back(MakeVariant(kind));
+    }
+    return Finish(std::move(variants));
+  }
+
+ private:
+  absl::Status LookAtProgram() {
+    absl::StatusOr<Program> program =
+        FindProgram(context_.command.argv[0], context_.command.look_up, EnvValue(context_.command, "PATH"));
+    if (!program.ok()) return program.status();
+    context_.program = *std::move(program);
+    return absl::OkStatus();
+  }
+
+  absl::Status LayOut() {
+    const policy::PolicyFields& policy = context_.policy;
+    context_.home = EnvValue(context_.command, "HOME");
+    if (context_.home.empty() || context_.home[0] != '/') context_.home.clear();
+    for (const policy::PathGrant& grant : policy.filesystem.rw) {
+      // The policy's own ${cache}: ours to make.
+      if (!policy.cache_key.empty() && absl::EndsWith(grant.beneath, absl::StrCat("/", policy.cache_key))) {
+        plan_.folders_to_make_.push_back(grant.path);
+      }
+    }
+    LayoutRequest request{policy, context_.home, {}, plan_.folders_to_make_};
+    // Whoever asks for a command asks for that file, too; but a ceiling is there to narrow just that.
+    if (!policy.narrowed) request.program.push_back({context_.program.file, {false, true}, "the command itself"});
+    absl::StatusOr<JailLayout> layout = MakeJailLayout(request);
+    if (!layout.ok()) return layout.status();
+    context_.layout = *std::move(layout);
+    const std::size_t granted = static_cast<std::size_t>(std::count_if(
+        context_.layout.grants.begin(), context_.layout.grants.end(), [](const Granted& g) { return !g.runtime; }));
+    if (context_.identity.other_than_caller() && 2 * granted > wire::kSlotsMax) {
+      return absl::PermissionDeniedError(
+          absl::StrCat("the policy has ", granted, " grants; for a server started by root at most ",
+                       wire::kSlotsMax / 2, " are possible: grant folders instead of files"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ChooseWorkingFolder() {
+    const std::string& cwd = context_.command.cwd;
+    const bool asked_for = context_.command.cwd_asked_for;
+    const absl::StatusOr<ResolvedPath> resolved = ResolvePath(cwd);
+    const bool is_folder = resolved.ok() && resolved->is_folder();
+    if (is_folder && context_.layout.IsVisible(resolved->real)) {
+      context_.cwd = cwd;
+      return absl::OkStatus();
+    }
+    if (asked_for && !resolved.ok()) {
+      return absl::PermissionDeniedError(absl::StrCat("cannot use the working folder: ", resolved.status().message()));
+    }
+    if (asked_for && !is_folder) {
+      return absl::PermissionDeniedError(absl::StrCat("cannot use the working folder: \"", cwd, "\" is not a folder"));
+    }
+    if (asked_for) {
+      return absl::PermissionDeniedError(absl::StrCat("cannot use the working folder \"", cwd,
+                                                      "\": the policy doesn't grant it; "
+                                                      "add --ro ",
+                                                      cwd, " or a grant, or choose another with --cwd"));
+    }
+    plan_.hints_.push_back(absl::StrCat("the current folder \"", cwd, "\" is not granted; the server starts in ",
+                                        context_.layout.home.empty() ? "/" : context_.layout.home));
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckProgramIsVisible() {
+    const Granted* granted = context_.layout.GrantFor(context_.program.file.real);
+    if (granted == nullptr || !granted->access.execute) {
+      return absl::PermissionDeniedError(absl::StrCat("the command \"", context_.program.path, "\" (",
+                                                      context_.program.file.real,
+                                                      ") is not granted; add its folder to \"rx\" in the policy"));
+    }
+    const std::string& interpreter = context_.program.interpreter;
+    if (interpreter.empty()) return absl::OkStatus();
+    const absl::StatusOr<ResolvedPath> file = ResolvePath(interpreter);
+    granted = file.ok() ? context_.layout.GrantFor(file->real) : nullptr;
+    if (granted != nullptr && granted->access.execute) return absl::OkStatus();
+    return absl::PermissionDeniedError(absl::StrCat("\"", interpreter, "\", which runs \"", context_.program.path,
+                                                    "\", is not granted; add its folder to \"rx\" in the policy"));
+  }
+
+  // Without mounts nothing can be shown under another owner.
+  absl::Status CheckOwnersWithoutNamespaces() const {
+    const Identity& identity = context_.identity;
+    if (!identity.other_than_caller()) return absl::OkStatus();
+    for (const Granted& granted : context_.layout.grants) {
+      const bool may_write = granted.path.info.st_uid == identity.run_uid && identity.run_as == wire::RunAs::kFixed;
+      if (!granted.access.write || granted.to_be_made || may_write || (granted.path.info.st_mode & 0002) != 0) continue;
+      return absl::PermissionDeniedError(
+          absl::StrCat(granted.origin, ": tier B can't give a server started by root write access to \"",
+                       granted.path.real, "\", which uid ", granted.path.info.st_uid,
+                       " owns; name that owner as \"user\" in the policy (an account other than root)"));
+    }
+    return absl::OkStatus();
+  }
+
+  // Arguments that name files the server will not see are the most common mistake, and servers report it badly.
+  void AddHints() {
+    const std::vector<std::string>& argv = context_.command.argv;
+    for (std::size_t i = 1; i < argv.size(); ++i) {
+      if (argv[i].empty() || argv[i].find('/') == std::string::npos || argv[i][0] == '-') continue;
+      const std::string path = argv[i][0] == '/' ? argv[i] : absl::StrCat(context_.command.cwd, "/", argv[i]);
+      const absl::StatusOr<ResolvedPath> resolved = ResolvePath(path);
+      if (!resolved.ok() || context_.layout.IsVisible(resolved->real)) continue;
+      plan_.hints_.push_back(absl::StrCat("the argument \"", argv[i],
+                                          "\" names a file that the server can't see; if it needs it, add --ro ",
+                                          resolved->real, " (or --rw)"));
+    }
+    for (const std::string& warning : context_.layout.warnings) plan_.hints_.push_back(warning);
+  }
+
+  PlacedFilter Place(FilterName name, const char* word) {
+    const FilterView view = BuiltInFilter(name);
+    const wire::Offset at = writer_.Append(view.instructions, view.count * sizeof(BpfInstruction), 8);
+    for (std::size_t i = 0; i < view.count; ++i) {
+      const auto k = static_cast<wire::Offset>(at + i * sizeof(BpfInstruction) + offsetof(BpfInstruction, k));
+      switch (view.instructions[i].k) {
+        case kKeeperPidPlaceholder:
+          patches_.push_back({wire::PatchKind::kKeeperPid, k});
+          break;
+        case kKeeperGroupPlaceholder:
+          patches_.push_back({wire::PatchKind::kKeeperGroup, k});
+          break;
+        case kInitPidPlaceholder:
+          patches_.push_back({wire::PatchKind::kInitPid, k});
+          break;
+        case kInitGroupPlaceholder:
+          patches_.push_back({wire::PatchKind::kInitGroup, k});
+          break;
+        default:
+          break;
+      }
+    }
+    return {word, at, static_cast<std::uint32_t>(view.count)};
+  }
+
+  std::vector<PlacedFilter> Filters(const VariantKind& kind) {
+    std::vector<PlacedFilter> filters;
+    const int abi = kind.landlock ? context_.features.landlock_abi : 0;
+    if (!kind.namespaces) {
+      if (context_.policy.network == NetworkMode::kNone) {
+        filters.push_back(Place(FilterName::kSocketsNone, "all sockets"));
+      } else if (abi < kUnixSocketAbi) {
+        filters.push_back(Place(FilterName::kSocketsNoUnix, "sockets of this machine"));
+      }
+      filters.push_back(Place(FilterName::kSupervisorGuard, "limits and priorities of other processes"));
+      if (abi < kSignalScopeAbi)
+        filters.push_back(Place(FilterName::kSignalGuard, "signals to the keeper and the jail init"));
+    }
+    if (context_.identity.other_than_caller()) {
+      filters.push_back(Place(FilterName::kSetidGuard, "making setuid and setgid files"));
+    }
+    filters.push_back(Place(FilterName::kBaseline, "the baseline list"));
+    return filters;
+  }
+
+  // A folder of its own, since the host's /tmp and $HOME can't be covered in these tiers.
+  struct PrivateFolders {
+    wire::Offset top = 0, home = 0, tmp = 0;
+  };
+  wire::Offset LaunchText(const std::string& before, const std::string& prefix, const std::string& after) {
+    const std::string start = absl::StrCat(before, prefix);
+    const wire::Offset text = writer_.OwnText(absl::StrCat(start, std::string(wire::kLaunchIdDigits, 'x'), after));
+    patches_.push_back({wire::PatchKind::kLaunchId, static_cast<wire::Offset>(text + start.size())});
+    return text;
+  }
+  PrivateFolders MakePrivateFolders(StepsMaker& steps) {
+    PrivateFolders folders;
+    folders.top = LaunchText("", kPrivateFolderPrefix, "");
+    folders.home = LaunchText("", kPrivateFolderPrefix, "/home");
+    folders.tmp = LaunchText("", kPrivateFolderPrefix, "/tmp");
+    for (const wire::Offset path : {folders.top, folders.home, folders.tmp}) {
+      wire::Step step = MakeStep(wire::StepKind::kPrivateFolder);
+      step.path_mode = {path, 0700};
+      steps.Keeper(step, {"private folder", "make the server's private folder in /tmp", "/filesystem", {}, false});
+    }
+    return folders;
+  }
+
+  wire::Offset Environment(const PrivateFolders& folders) {
+    std::vector<std::uint64_t> words;
+    const bool private_home = folders.top != 0 && context_.policy.filesystem.home == policy::HomeMode::kPrivate;
+    const bool private_tmp = folders.top != 0 && context_.policy.filesystem.tmp == policy::TmpMode::kPrivate;
+    for (const policy::EnvEntry& entry : context_.command.env) {
+      if ((private_home && entry.name == "HOME") || (private_tmp && entry.name == "TMPDIR")) continue;
+      words.push_back(writer_.Text(absl::StrCat(entry.name, "=", entry.value)));
+    }
+    if (private_home) words.push_back(LaunchText("HOME=", kPrivateFolderPrefix, "/home"));
+    if (private_tmp) words.push_back(LaunchText("TMPDIR=", kPrivateFolderPrefix, "/tmp"));
+    words.push_back(0);
+    return writer_.Array(words);
+  }
+
+  wire::Variant MakeVariant(const VariantKind& kind) {
+    wire::Variant variant = {};
+    variant.tier = static_cast<std::uint32_t>(policy::TierName(kind.tier)[0]);
+    StepsMaker steps(writer_, tier_remedy_);
+    PrivateFolders folders;
+    if (kind.namespaces) {
+      variant.namespaces = kNewUser | kNewMount | kNewPid | kNewIpc | kNewUts | kNewCgroup;
+      if (context_.policy.network == NetworkMode::kNone) variant.namespaces |= kNewNet;
+      AddJailSteps(context_, kind, steps);
+    } else {
+      folders = MakePrivateFolders(steps);
+      variant.private_folder = folders.top;
+      AddInitStepsWithoutJail(steps);
+    }
+    ServerSteps server;
+    server.filters = Filters(kind);
+    if (kind.landlock) {
+      const std::vector<wire::Offset> private_folders =
+          folders.top != 0 ? std::vector<wire::Offset>{folders.top} : std::vector<wire::Offset>{};
+      server.landlock_rules = LandlockRules(context_, kind, private_folders, writer_);
+    }
+    const std::string fallback = context_.layout.home.empty() ? "/" : context_.layout.home;
+    server.cwd = !context_.cwd.empty() ? writer_.Text(context_.cwd)
+                 : folders.top != 0    ? folders.home
+                                       : writer_.Text(fallback);
+    AddServerSteps(context_, kind, server, steps);
+
+    variant.argv = writer_.Pointers(context_.command.argv);
+    variant.envp = Environment(folders);
+    variant.clone_failures = steps.Failures(NamespaceFailures(tier_remedy_));
+    PlanVariant described;
+    described.report = MakeReport(kind, context_.policy, context_.layout, context_.features);
+    described.steps = steps.Finish(variant);
+    const std::string head = ReportJsonHead(described.report, context_.program.path);
+    variant.report = writer_.Text(head);
+    variant.report_bytes = static_cast<std::uint32_t>(head.size());
+    plan_.variants_.push_back(std::move(described));
+    return variant;
+  }
+
+  void AddInitStepsWithoutJail(StepsMaker& steps) {
+    steps.Init(MakeStep(wire::StepKind::kSeal),
+               {"seal", "keep the server from reading the memory of keeper and jail init", "", {}, false});
+    wire::Step drop = MakeStep(wire::StepKind::kDropCapabilities);
+    // CAP_KILL, CAP_SETGID, CAP_SETUID: to end a server of another uid, and to become it.
+    if (context_.identity.other_than_caller()) drop.words[0] = 1u << 5 | 1u << 6 | 1u << 7;
+    steps.Init(drop, {"capabilities", "drop capabilities", "", {}, false});
+  }
+
+  absl::StatusOr<LaunchPlan> Finish(std::vector<wire::Variant> variants) {
+    const policy::Timeouts& timeouts = context_.policy.timeouts;
+    const absl::Duration term_grace =
+        context_.run_mode && !timeouts.term_grace_was_set ? kRunTermGrace : timeouts.term_grace;
+    wire::Plan plan = {};
+    plan.flags = context_.run_mode ? static_cast<std::uint32_t>(wire::kRunMode) : 0;
+    plan.stdin_grace_ms = static_cast<std::uint32_t>(absl::ToInt64Milliseconds(timeouts.stdin_grace));
+    plan.term_grace_ms = static_cast<std::uint32_t>(absl::ToInt64Milliseconds(term_grace));
+    plan.run_as = context_.identity.run_as;
+    plan.run_uid = context_.identity.run_uid;
+    plan.run_gid = context_.identity.run_gid;
+    plan.inside_uid = context_.identity.inside_uid;
+    plan.inside_gid = context_.identity.inside_gid;
+    plan.variant_count = static_cast<std::uint32_t>(variants.size());
+    plan.variants = writer_.Array(variants);
+    plan.patch_count = static_cast<std::uint32_t>(patches_.size());
+    plan.patches = writer_.Array(patches_);
+    if (!plan_.hints_.empty()) {
+      std::string text;
+      for (const std::string& hint : plan_.hints_) absl::StrAppend(&text, "bulkhead: note: ", hint, "\n");
+      plan.hint = writer_.Text(text);
+    }
+    if (writer_.size() > wire::kPlanBytesMax) {
+      return absl::InvalidArgumentError(absl::StrCat("arguments and environment take ", writer_.size(),
+                                                     " bytes; at most ", wire::kPlanBytesMax, " are possible"));
+    }
+    plan_.program_ = context_.program.path;
+    plan_.command_ = context_.command;
+    plan_.stderr_rules_ = context_.policy.stderr_rules;
+    plan_.bytes_ = writer_.Finish(plan);
+    return std::move(plan_);
+  }
+
+  PlanContext context_;
+  std::string tier_remedy_;  // when namespaces can't be had
+  PlanWriter writer_;
+  std::vector<wire::Patch> patches_;
+  LaunchPlan plan_;
+};
+
+absl::StatusOr<LaunchPlan> BuildLaunchPlan(const policy::Policy& policy, const policy::ValidatedCommand& command,
+                                           const KernelFeatures& features, const PlanOptions& options) {
+  return PlanMaker(policy, command, features, options).Make();
+}
+
+int ExitCodeForStatus(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kNotFound:
+      return 127;
+    case absl::StatusCode::kPermissionDenied:
+      return 126;
+    case absl::StatusCode::kInvalidArgument:
+      return 64;
+    default:
+      return 125;
+  }
+}
+
+}  // namespace bulkhead::launcher

@@ -1,0 +1,108 @@
+// A LaunchPlan is everything that happens between the host's call and the server's first instruction, fixed in
+// advance: flat lists of steps for the keeper, the jail init and the server, once for each tier that the policy
+// accepts. It is built and checked in the host, which is the last place that allocates; the keeper only carries it out
+// and reports a failure as {step, errno}. It does not decide what is allowed: see policy/policy.h.
+#ifndef BULKHEAD_LAUNCHER_PLAN_H_
+#define BULKHEAD_LAUNCHER_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "bulkhead/launcher/features.h"
+#include "bulkhead/policy/command.h"
+#include "bulkhead/policy/policy.h"
+
+namespace bulkhead::launcher {
+
+// How much of what was asked a layer gives.
+enum class LayerState { kFull, kPartial, kNone };
+
+struct LayerReport {
+  std::string name;  // the kernel's word
+  LayerState state = LayerState::kFull;
+  std::string does;
+  std::string does_not;  // empty when nothing is left to say
+};
+
+// What one tier of the plan enforces, and what it doesn't.
+struct EnforcementReport {
+  policy::Tier tier = policy::Tier::kA;
+  std::string network;  // "none" or "host"
+  std::vector<LayerReport> layers;
+  std::vector<std::string> weakened;  // e.g. "the host's network is granted"
+};
+
+// One step, for explain and for tests: "mount /srv/data read-write", with where it comes from.
+struct StepDescription {
+  std::string phase;   // "keeper", "init" or "server"
+  std::string kind;    // e.g. "bind", "landlock", "seccomp"
+  std::string text;    // one line for people
+  std::string origin;  // "files.json:7", or empty for what every plan has
+};
+
+struct PlanVariant {
+  EnforcementReport report;
+  std::vector<StepDescription> steps;
+};
+
+struct PlanOptions {
+  // `bulkhead run`: stdio passes straight through and the caller becomes the keeper by exec. Otherwise the library's
+  // way: pipes and a control socket.
+  bool run_mode = false;
+};
+
+class LaunchPlan {
+ public:
+  LaunchPlan(LaunchPlan&&) = default;
+  LaunchPlan& operator=(LaunchPlan&&) = default;
+  LaunchPlan(const LaunchPlan&) = default;
+  LaunchPlan& operator=(const LaunchPlan&) = default;
+
+  // Strongest first. The launch tries them in order; the next one is tried only when a step that makes namespaces
+  // fails, never when a grant or the program does.
+  const std::vector<PlanVariant>& variants() const { return variants_; }
+  const std::string& program() const { return program_; }  // as resolved: absolute
+  const policy::ValidatedCommand& command() const { return command_; }
+  // The plan as the keeper reads it (launcher/plan_format.h).
+  const std::string& bytes() const { return bytes_; }
+  std::string& mutable_bytes_for_test() { return bytes_; }
+  // Folders that Launch makes on first use (${cache}), with the origin of the grant.
+  const std::vector<std::string>& folders_to_make() const { return folders_to_make_; }
+  const policy::StderrRules& stderr_rules() const { return stderr_rules_; }
+  // What a person should know and no report line says, e.g. that an argument names a file the jail does not show.
+  const std::vector<std::string>& hints() const { return hints_; }
+
+ private:
+  friend class PlanMaker;
+  LaunchPlan() = default;
+  std::string bytes_;
+  std::vector<PlanVariant> variants_;
+  std::string program_;
+  policy::ValidatedCommand command_;
+  std::vector<std::string> folders_to_make_;
+  policy::StderrRules stderr_rules_;
+  std::vector<std::string> hints_;
+};
+
+// Errors (the message says what was tried, on what, why not, and what would help):
+//   NotFound          the program is not there (exit code 127)
+//   PermissionDenied  not executable, a directory, missing interpreter or ELF loader, cwd or a grant refused (126)
+//   FailedPrecondition  this kernel can't give the tier that the policy requires (125)
+//   anything else     we failed (125)
+// Not thread-safe against changes of the process's working folder; otherwise any thread may call.
+absl::StatusOr<LaunchPlan> BuildLaunchPlan(const policy::Policy& policy, const policy::ValidatedCommand& command,
+                                           const KernelFeatures& features, const PlanOptions& options = {});
+
+// The exit code of INTERFACE.md for an error of ours: 127 NotFound, 126 PermissionDenied, 64 InvalidArgument, else 125.
+int ExitCodeForStatus(const absl::Status& status);
+
+// Looks `name` up on the absolute, non-empty entries of `path_list` (colon-separated). NotFound names the list.
+absl::StatusOr<std::string> FindOnPath(absl::string_view name, absl::string_view path_list);
+
+}  // namespace bulkhead::launcher
+
+#endif  // BULKHEAD_LAUNCHER_PLAN_H_

@@ -1,0 +1,65 @@
+// What the makers of a plan's steps share: everything that was found out before the first step is written.
+#ifndef BULKHEAD_LAUNCHER_PLAN_CONTEXT_H_
+#define BULKHEAD_LAUNCHER_PLAN_CONTEXT_H_
+
+#include <string>
+#include <vector>
+
+#include "bulkhead/launcher/features.h"
+#include "bulkhead/launcher/jail_layout.h"
+#include "bulkhead/launcher/plan.h"
+#include "bulkhead/launcher/program.h"
+#include "bulkhead/launcher/report.h"
+#include "bulkhead/launcher/steps.h"
+#include "bulkhead/policy/command.h"
+#include "bulkhead/policy/policy.h"
+
+namespace bulkhead::launcher {
+
+struct Identity {
+  wire::RunAs run_as = wire::RunAs::kCaller;
+  std::uint32_t run_uid = 0, run_gid = 0;        // kCaller and kFixed
+  std::uint32_t inside_uid = 0, inside_gid = 0;  // what the server sees in tier A
+  bool other_than_caller() const { return run_as != wire::RunAs::kCaller; }
+};
+
+struct PlanContext {
+  const policy::PolicyFields& policy;
+  const policy::ValidatedCommand& command;
+  const KernelFeatures& features;
+  bool run_mode;
+  Identity identity;
+  Program program;
+  JailLayout layout;
+  std::string home;  // the server's $HOME as it is passed, or empty
+  std::string cwd;   // the folder to start in; empty: the server's private home, or /
+};
+
+// The private folder of tiers B and C; the digits are written by the keeper.
+inline constexpr char kPrivateFolderPrefix[] = "/tmp/bulkhead-";
+
+// Steps of the keeper and the init that build a jail (tier A).
+void AddJailSteps(const PlanContext& context, const VariantKind& kind, StepsMaker& steps);
+
+// Steps of the server's process, for any tier. `filters` are offsets of system call filters in the plan.
+struct PlacedFilter {
+  std::string name;
+  wire::Offset at;
+  std::uint32_t count;
+};
+struct ServerSteps {
+  std::vector<PlacedFilter> filters;
+  wire::Offset cwd;                                // as text in the plan
+  std::vector<wire::LandlockRule> landlock_rules;  // empty with kind.landlock false
+};
+void AddServerSteps(const PlanContext& context, const VariantKind& kind, const ServerSteps& server, StepsMaker& steps);
+
+// The paths' rights for Landlock; `private_folders` are offsets of texts of further folders to read and write.
+std::vector<wire::LandlockRule> LandlockRules(const PlanContext& context, const VariantKind& kind,
+                                              const std::vector<wire::Offset>& private_folders, PlanWriter& writer);
+
+wire::Pinned Pin(const ResolvedPath& path, PlanWriter& writer);
+
+}  // namespace bulkhead::launcher
+
+#endif  // BULKHEAD_LAUNCHER_PLAN_CONTEXT_H_

@@ -1,0 +1,151 @@
+#include "bulkhead/launcher/report.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace bulkhead::launcher {
+namespace {
+
+constexpr int kLandlockAbiKnown = 7;
+
+LayerReport Namespaces(bool have, const policy::PolicyFields& policy) {
+  if (!have) {
+    return {
+        "namespaces", LayerState::kNone, "",
+        "other processes, host names and all files' names and owners can be seen; /tmp and $HOME are folders of the "
+        "host that are removed at the end"};
+  }
+  LayerReport layer{"namespaces", LayerState::kFull,
+                    "a file tree of its own with nothing but what is granted, its own process table, IPC and host name",
+                    ""};
+  if (policy.network == policy::NetworkMode::kHost) {
+    layer.state = LayerState::kPartial;
+    layer.does_not = "the network is the host's, its loopback services included";
+  } else {
+    layer.does += ", and an empty network";
+  }
+  return layer;
+}
+
+LayerReport Landlock(bool have, int abi, bool namespaces) {
+  if (!have) return {"landlock", LayerState::kNone, "", "this kernel has no Landlock, or it is switched off"};
+  LayerReport layer{"landlock", LayerState::kFull,
+                    absl::StrCat("files can be read, written and executed only where granted (ABI ", abi, ")"), ""};
+  std::vector<std::string> gaps;
+  if (abi < 2) gaps.push_back("files can't be moved between folders (ABI 2)");
+  if (abi < 3) gaps.push_back("truncating is not covered (ABI 3)");
+  if (abi < 6) gaps.push_back("signals and abstract sockets are not covered (ABI 6)");
+  if (!namespaces) {
+    gaps.push_back(
+        "names, sizes, owners and times of files that are not granted can be looked up, and changed (chmod, "
+        "utimes) where the user owns them");
+  }
+  for (const std::string& gap : gaps) {
+    layer.state = LayerState::kPartial;
+    absl::StrAppend(&layer.does_not, layer.does_not.empty() ? "" : "; ", gap);
+  }
+  return layer;
+}
+
+LayerReport Limits(const policy::PolicyFields& policy, bool namespaces, bool root) {
+  LayerReport layer{"rlimits", LayerState::kPartial, "", "they bind each process, not the tree; memory is not limited"};
+  const policy::Limits& limits = policy.limits;
+  absl::StrAppend(&layer.does, limits.open_files, " open files a process, no core dumps");
+  if (limits.processes != 0) {
+    absl::StrAppend(&layer.does, ", ", limits.processes, " processes ",
+                    namespaces ? "in the jail"
+                    : root     ? "of the server's user"
+                               : "of this user, others of his counted");
+    if (namespaces && policy.user == "root")
+      absl::StrAppend(&layer.does_not, "; root is exempt from the process limit");
+  }
+  if (limits.file_size_bytes != 0)
+    absl::StrAppend(&layer.does, ", files of at most ", limits.file_size_bytes, " bytes");
+  if (limits.cpu_time > absl::ZeroDuration()) {
+    absl::StrAppend(&layer.does, ", ", absl::ToInt64Seconds(limits.cpu_time), " s of CPU time a process");
+  }
+  return layer;
+}
+
+std::string Quoted(absl::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      absl::StrAppend(&out, "\\", std::string(1, c));
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      absl::StrAppend(&out, absl::StrFormat("\\u%04x", static_cast<unsigned char>(c)));
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+const char* StateName(LayerState state) {
+  switch (state) {
+    case LayerState::kFull:
+      return "full";
+    case LayerState::kPartial:
+      return "partial";
+    case LayerState::kNone:
+      return "none";
+  }
+  return "";
+}
+
+}  // namespace
+
+EnforcementReport MakeReport(const VariantKind& kind, const policy::PolicyFields& policy, const JailLayout& layout,
+                             const KernelFeatures& features) {
+  EnforcementReport report;
+  report.tier = kind.tier;
+  report.network = policy.network == policy::NetworkMode::kHost ? "host" : "none";
+  const int abi = std::min(features.landlock_abi, kLandlockAbiKnown);
+  report.layers.push_back(Namespaces(kind.namespaces, policy));
+  report.layers.push_back(Landlock(kind.landlock, abi, kind.namespaces));
+  report.layers.push_back({"seccomp", LayerState::kFull,
+                           kind.namespaces || policy.network == policy::NetworkMode::kHost
+                               ? "the system calls of the baseline list are refused"
+                               : "the system calls of the baseline list are refused, and every socket",
+                           ""});
+  report.layers.push_back(Limits(policy, kind.namespaces, features.is_root));
+  report.layers.push_back(
+      {"no_new_privs", LayerState::kFull, "setuid programs and file capabilities give nothing", ""});
+  report.layers.push_back(
+      kind.namespaces
+          ? LayerReport{"process tree", LayerState::kFull, "the kernel ends the whole tree with the jail's PID 1", ""}
+          : LayerReport{"process tree", LayerState::kPartial, "keeper and jail init each end the whole tree",
+                        "both killed at once leave it alive"});
+  if (policy.network == policy::NetworkMode::kHost) report.weakened.push_back("the host's network is granted");
+  if (kind.tier != policy::Tier::kA) {
+    report.weakened.push_back(absl::StrCat("tier ", std::string(policy::TierName(kind.tier)), " instead of A"));
+  }
+  if (features.is_root && policy.user == "root") {
+    report.weakened.push_back(
+        "the server runs as kernel uid 0: file owners, the process limit and setuid files bind less");
+  }
+  if (policy.filesystem.home == policy::HomeMode::kReadWrite)
+    report.weakened.push_back("the home folder can be written");
+  if (policy.filesystem.home == policy::HomeMode::kReadOnly) report.weakened.push_back("the home folder can be read");
+  if (policy.filesystem.tmp == policy::TmpMode::kHost) report.weakened.push_back("the host's /tmp is shared");
+  for (const Granted& granted : layout.grants) {
+    if (granted.path.real == "/") report.weakened.push_back("all of / is granted");
+  }
+  return report;
+}
+
+std::string ReportJsonHead(const EnforcementReport& report, const std::string& program) {
+  std::string out = absl::StrCat("{\"bulkhead_report\":1,\"program\":", Quoted(program),
+                                 ",\"tier\":", Quoted(policy::TierName(report.tier)),
+                                 ",\"network\":", Quoted(report.network), ",\"layers\":[");
+  for (const LayerReport& layer : report.layers) {
+    absl::StrAppend(&out, out.back() == '[' ? "" : ",", "{\"name\":", Quoted(layer.name),
+                    ",\"state\":", Quoted(StateName(layer.state)), ",\"does\":", Quoted(layer.does),
+                    ",\"does_not\":", Quoted(layer.does_not), "}");
+  }
+  absl::StrAppend(&out, "],\"weakened\":[");
+  for (const std::string& item : report.weakened) absl::StrAppend(&out, out.back() == '[' ? "" : ",", Quoted(item));
+  return out + "]";
+}
+
+}  // namespace bulkhead::launcher

@@ -1,0 +1,160 @@
+// What happens in the server's own process between the fork and its program.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "bulkhead/launcher/landlock.h"
+#include "bulkhead/launcher/plan_context.h"
+
+namespace bulkhead::launcher {
+namespace {
+
+using wire::StepKind;
+
+// A limit can be lowered, not raised (setrlimit(2)): the host's own stays where it is tighter.
+void AddLimit(StepsMaker& steps, __rlimit_resource resource, std::uint64_t value, const std::string& what) {
+  struct rlimit now;
+  if (getrlimit(resource, &now) == 0 && now.rlim_max != RLIM_INFINITY)
+    value = std::min<std::uint64_t>(value, now.rlim_max);
+  wire::Step step = MakeStep(StepKind::kLimit);
+  step.limit = {static_cast<std::uint32_t>(resource), 0, value, value};
+  steps.Server(step, {"limit", absl::StrCat("limit ", what, " to ", value), "/limits", {}, false});
+}
+
+void AddLimits(const policy::Limits& limits, StepsMaker& steps) {
+  AddLimit(steps, RLIMIT_CORE, 0, "core dumps");
+  if (limits.open_files != 0) AddLimit(steps, RLIMIT_NOFILE, limits.open_files, "open files");
+  if (limits.processes != 0) AddLimit(steps, RLIMIT_NPROC, limits.processes, "processes");
+  if (limits.file_size_bytes != 0) AddLimit(steps, RLIMIT_FSIZE, limits.file_size_bytes, "file size");
+  if (limits.cpu_time > absl::ZeroDuration()) {
+    AddLimit(steps, RLIMIT_CPU, static_cast<std::uint64_t>(absl::ToInt64Seconds(limits.cpu_time)), "CPU seconds");
+  }
+}
+
+wire::Step LandlockStep(const PlanContext& context, const VariantKind& kind,
+                        const std::vector<wire::LandlockRule>& rules, PlanWriter& writer) {
+  const int abi = context.features.landlock_abi;
+  wire::Step step = MakeStep(StepKind::kLandlock);
+  step.landlock.handled_fs = landlock::HandledFs(abi);
+  // The jail's own network is empty, and its loopback is the server's to use.
+  if (!kind.namespaces && context.policy.network == policy::NetworkMode::kNone && abi >= 4) {
+    step.landlock.handled_net = landlock::kBindTcp | landlock::kConnectTcp;
+  }
+  if (abi >= 6) step.landlock.scoped = landlock::kScopeAbstractUnixSocket | landlock::kScopeSignal;
+  step.landlock.attribute_bytes = landlock::AttributeBytes(abi);
+  step.landlock.rules = writer.Array(rules);
+  step.landlock.rule_count = static_cast<std::uint32_t>(rules.size());
+  return step;
+}
+
+}  // namespace
+
+std::vector<wire::LandlockRule> LandlockRules(const PlanContext& context, const VariantKind& kind,
+                                              const std::vector<wire::Offset>& private_folders, PlanWriter& writer) {
+  std::vector<wire::LandlockRule> rules;
+  const auto add = [&](const std::string& path, std::uint64_t access) {
+    rules.push_back({writer.Text(path), 0, access});
+  };
+  if (kind.namespaces) {
+    // Nothing is in the jail's tree that may not be read; what may be written or executed is said below.
+    add("/", landlock::kRead);
+    add("/dev", landlock::kRead | landlock::kWriteFile);
+    for (const PrivateFolder& folder : context.layout.folders) add(folder.path, landlock::kRead | landlock::kWrite);
+  } else {
+    for (const char* path : {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}) {
+      if (ResolvePath(path).ok()) add(path, landlock::kReadFile | landlock::kWriteFile);
+    }
+    for (const char* path : {"/etc/passwd", "/etc/group"}) {
+      if (ResolvePath(path).ok()) add(path, landlock::kReadFile);
+    }
+    add("/proc", landlock::kRead);
+    for (const wire::Offset folder : private_folders) rules.push_back({folder, 0, landlock::kRead | landlock::kWrite});
+  }
+  for (const Granted& granted : context.layout.grants) {
+    if (kind.namespaces && !granted.access.write && !granted.access.execute) continue;
+    std::uint64_t rights = landlock::RightsFor(granted.access);
+    if (!granted.path.is_folder()) rights &= landlock::kOfFiles;
+    add(granted.path.real, rights);
+  }
+  for (wire::LandlockRule& rule : rules) rule.access &= landlock::HandledFs(context.features.landlock_abi);
+  return rules;
+}
+
+void AddServerSteps(const PlanContext& context, const VariantKind& kind, const ServerSteps& server, StepsMaker& steps) {
+  PlanWriter& writer = steps.writer();
+  const auto plain = [&](StepKind step_kind, StepsMaker::About about) {
+    steps.Server(MakeStep(step_kind), std::move(about));
+  };
+  plain(StepKind::kSession, {"session", "give the server a session of its own", "", {}, false});
+  if (context.identity.other_than_caller() && !kind.namespaces) {
+    plain(StepKind::kIds, {"ids", "become the server's unprivileged user", "", {}, false});
+  }
+  AddLimits(context.policy.limits, steps);
+  plain(StepKind::kNoNewPrivs, {"no_new_privs", "take the power from setuid programs", "", {}, false});
+
+  wire::Step folder = MakeStep(StepKind::kWorkingFolder);
+  folder.path_text.path = server.cwd;
+  steps.Server(folder, {"cwd", "enter the working folder", "", {{0, 126, "cannot enter the working folder"}}, false});
+
+  if (context.run_mode && context.policy.stderr_rules.mode != policy::StderrMode::kInherit) {
+    plain(StepKind::kStderr, {"stderr", "put the server's stderr where the policy says", "", {}, false});
+  }
+  plain(StepKind::kCloseDescriptors, {"descriptors",
+                                      "close every descriptor but stdin, stdout and stderr",
+                                      "",
+                                      {{ENOSYS, 125,
+                                        "cannot close inherited descriptors: this kernel has no close_range "
+                                        "(Linux 5.9)"},
+                                       {0, 125, "cannot close inherited descriptors"}},
+                                      false});
+  if (kind.landlock) {
+    steps.Server(
+        LandlockStep(context, kind, server.landlock_rules, writer),
+        {"landlock",
+         absl::StrCat("allow reading, writing and executing only where granted (Landlock ABI ",
+                      context.features.landlock_abi, ")"),
+         "",
+         {{ENOSYS, 125, "cannot enforce landlock: this kernel has none; set \"require\": \"C\" to run without it"},
+          {EOPNOTSUPP, 125,
+           "cannot enforce landlock: it is switched off at boot (lsm=); set \"require\": \"C\" "
+           "to run without it"},
+          {0, 125, "cannot enforce landlock"}},
+         false});
+  }
+  for (const PlacedFilter& filter : server.filters) {
+    wire::Step step = MakeStep(StepKind::kSeccomp);
+    step.seccomp = {filter.at, filter.count};
+    steps.Server(step, {"seccomp",
+                        absl::StrCat("refuse system calls: ", filter.name),
+                        "",
+                        {{0, 125, absl::StrCat("cannot enforce the system call filter (", filter.name, ")")}},
+                        false});
+  }
+  const std::string& program = context.program.path;
+  wire::Step exec = MakeStep(StepKind::kExec);
+  exec.path_text.path = writer.Text(program);
+  const std::string loader = context.program.interpreter.empty()
+                                 ? ""
+                                 : absl::StrCat(", or \"", context.program.interpreter, "\", which runs it,");
+  steps.Server(exec, {"exec",
+                      absl::StrCat("run \"", program, "\""),
+                      "",
+                      {{ENOENT, 127,
+                        absl::StrCat("cannot run \"", program, "\": it", loader,
+                                     " can't be seen by the server; grant it under \"rx\" in the policy")},
+                       {EACCES, 126,
+                        absl::StrCat("cannot run \"", program, "\": the server may not execute it",
+                                     loader.empty() ? "" : loader.substr(0, loader.size() - 1),
+                                     "; grant it under \"rx\" in the policy, and check its mode")},
+                       {EAGAIN, 126,
+                        absl::StrCat("cannot run \"", program,
+                                     "\": limits.processes is reached already; it "
+                                     "counts all processes of the user here, so raise it")},
+                       {0, 126, absl::StrCat("cannot run \"", program, "\"")}},
+                      false});
+}
+
+}  // namespace bulkhead::launcher

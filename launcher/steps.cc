@@ -1,0 +1,47 @@
+#include "bulkhead/launcher/steps.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace bulkhead::launcher {
+
+wire::Offset StepsMaker::Failures(const std::vector<FailureText>& failures) {
+  std::vector<wire::Failure> entries;
+  for (const FailureText& failure : failures) {
+    wire::Failure entry = {};
+    entry.error = failure.error;
+    entry.exit_code = static_cast<std::uint16_t>(failure.exit_code);
+    entry.show_error = failure.error == 0;
+    entry.text = writer_.Text(failure.text);
+    entries.push_back(entry);
+  }
+  return writer_.Array(entries);
+}
+
+void StepsMaker::Add(List& list, const char* phase, wire::Step step, About about) {
+  if (about.failures.empty()) {
+    const std::string what = absl::StrCat("cannot ", about.text);
+    about.failures = {
+        {0, 125, about.needs_namespaces ? absl::StrCat("no tier A here (", tier_remedy_, "): ", what) : what}};
+  }
+  step.failures = Failures(about.failures);
+  if (about.needs_namespaces) step.flags |= wire::kNeedsNamespaces;
+  list.steps.push_back(step);
+  list.descriptions.push_back({phase, std::move(about.kind), std::move(about.text), std::move(about.origin)});
+}
+
+std::vector<StepDescription> StepsMaker::Finish(wire::Variant& variant) {
+  std::vector<StepDescription> all;
+  const auto put = [&](List& list, wire::StepList& target) {
+    target.steps = writer_.Array(list.steps);
+    target.count = static_cast<std::uint32_t>(list.steps.size());
+    all.insert(all.end(), list.descriptions.begin(), list.descriptions.end());
+  };
+  put(keeper_, variant.keeper);
+  put(init_, variant.init);
+  put(server_, variant.server);
+  return all;
+}
+
+}  // namespace bulkhead::launcher
