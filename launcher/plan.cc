@@ -131,7 +131,8 @@ class PlanMaker {
  public:
   PlanMaker(const policy::Policy& policy, const policy::ValidatedCommand& command, const KernelFeatures& features,
             const PlanOptions& options)
-      : context_{*policy, command, features, options.run_mode, {}, {}, {}, {}, {}} {}
+      : context_{*policy, command, features, options.run_mode, {}, {}, {}, {}, {}},
+        only_tier_(options.only_tier) {}
 
   absl::StatusOr<LaunchPlan> Make() {
     const policy::PolicyFields& policy = context_.policy;
@@ -146,6 +147,10 @@ class PlanMaker {
     if (status.ok()) status = CheckProgramIsVisible();
     if (!status.ok()) return status;
     AddHints();
+    if (only_tier_.has_value()) {
+      kinds->erase(std::remove_if(kinds->begin(), kinds->end(), [this](const VariantKind& k) { return k.tier != *only_tier_; }),
+                   kinds->end());
+    }
     const absl::Status without = CheckOwnersWithoutNamespaces();
     tier_remedy_ = kinds->size() == 1
                        ? "to accept less: --require B, or \"require\": \"B\" in the policy"
@@ -154,6 +159,8 @@ class PlanMaker {
     for (const VariantKind& kind : *kinds) {
       if (kind.namespaces || without.ok()) variants.push_back(MakeVariant(kind));
     }
+    if (variants.empty() && !without.ok()) return without;
+    if (variants.empty()) return absl::FailedPreconditionError("the policy does not accept the tier that was asked for alone");
     return Finish(std::move(variants));
   }
 
@@ -429,6 +436,7 @@ class PlanMaker {
   }
 
   PlanContext context_;
+  std::optional<Tier> only_tier_;
   std::string tier_remedy_;  // when namespaces can't be had
   PlanWriter writer_;
   std::vector<wire::Patch> patches_;

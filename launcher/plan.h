@@ -6,6 +6,7 @@
 #define BULKHEAD_LAUNCHER_PLAN_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,8 @@ struct PlanOptions {
   // `bulkhead run`: stdio passes straight through and the caller becomes the keeper by exec. Otherwise the library's
   // way: pipes and a control socket.
   bool run_mode = false;
+  // Leaves all other tiers out, and is an error where the policy doesn't accept this one. For doctor and for tests.
+  std::optional<policy::Tier> only_tier;
 };
 
 class LaunchPlan {
