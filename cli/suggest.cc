@@ -41,7 +41,8 @@ std::string Suggest(absl::string_view word, const std::vector<std::string>& cand
       nearest = candidate;
       nearest_distance = distance;
     }
-    if (absl::StartsWith(candidate, word)) {
+    const bool lengthened = candidate.size() >= 3 && absl::StartsWith(word, candidate);
+    if (lengthened || absl::StartsWith(candidate, word)) {
       begins_with = candidate;
       ++beginning;
     }

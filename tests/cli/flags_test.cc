@@ -1,5 +1,11 @@
 #include "bulkhead/cli/flags.h"
 
+#include <stdlib.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -213,6 +219,40 @@ TEST(HelpTest, NoLineIsTooWideForATerminal) {
   for (std::size_t end; (end = all.find('\n', start)) != std::string::npos; start = end + 1) {
     EXPECT_LE(end - start, 120u) << all.substr(start, end - start);
   }
+}
+
+// The words of a line as a shell would split it; no documented line needs quotes.
+Words Split(const std::string& line) {
+  std::istringstream stream(line);
+  return {std::istream_iterator<std::string>(stream), std::istream_iterator<std::string>()};
+}
+
+void ExpectUnderstood(const std::string& line) {
+  Words words = Split(line);
+  ASSERT_GE(words.size(), 2u) << line;
+  words.erase(std::find(words.begin(), words.end(), ">"), words.end());
+  const absl::StatusOr<Command> command = ParseCommandName(words[1]);
+  ASSERT_TRUE(command.ok()) << line << ": " << command.status();
+  const absl::StatusOr<Flags> flags = ParseFlags(*command, Words(words.begin() + 2, words.end()));
+  EXPECT_TRUE(flags.ok()) << line << ": " << flags.status();
+}
+
+TEST(ExamplesTest, TheOnesOfTheHelpAreUnderstood) {
+  for (const CommandSpec& spec : kCommandSpecs) {
+    std::istringstream lines(spec.examples);
+    for (std::string line; std::getline(lines, line);) ExpectUnderstood(line);
+  }
+}
+
+TEST(ExamplesTest, TheOnesOfTheDocumentationAreUnderstood) {
+  std::ifstream page(std::string(getenv("TEST_SRCDIR")) + "/" + getenv("TEST_WORKSPACE") + "/docs/cli.md");
+  int examples = 0;
+  for (std::string line; std::getline(page, line);) {
+    if (line.rfind("bulkhead ", 0) != 0) continue;
+    ExpectUnderstood(line);
+    ++examples;
+  }
+  EXPECT_GE(examples, 10);
 }
 
 }  // namespace

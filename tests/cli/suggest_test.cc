@@ -26,6 +26,8 @@ TEST(SuggestTest, OneEditForEveryThreeLettersIsTheLimit) {
 TEST(SuggestTest, TheOnlyWordWithThatBeginningIsFound) {
   EXPECT_EQ(Suggest("doc", kWords), "doctor");
   EXPECT_EQ(Suggest("re", {"report", "require"}), "");
+  EXPECT_EQ(Suggest("runner", kWords), "run");
+  EXPECT_EQ(Suggest("abstract", {"ab"}), "");
 }
 
 TEST(SuggestTest, WhatIsFarFromAllIsNotGuessed) {

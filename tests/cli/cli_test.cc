@@ -1,0 +1,427 @@
+// The real command, from outside: exit codes, what is written where, and that nothing is started or written when
+// something is wrong.
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/cli/bulkhead_process.h"
+
+namespace bulkhead::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+using Words = std::vector<std::string>;
+
+constexpr char kCanary[] = "canary-7f3a";
+
+// A home, and in it a folder to work in.
+class CliTest : public ::testing::Test {
+ protected:
+  CliTest() {
+    project_ = home_.path() + "/project";
+    mkdir(project_.c_str(), 0777);
+    chmod(project_.c_str(), 0777);
+    if (geteuid() == 0 && chown(project_.c_str(), 65534, 65534) != 0) project_.clear();
+  }
+
+  Invocation WithWords(Words words) const {
+    Invocation invocation;
+    invocation.words = std::move(words);
+    invocation.env = {{"HOME", home_.path()}, {"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"CANARY", kCanary}};
+    invocation.cwd = project_;
+    return invocation;
+  }
+
+  Result Bulkhead(Words words) const { return RunBulkhead(WithWords(std::move(words))); }
+
+  // `bulkhead run FLAGS... /bin/sh -c "echo started; touch marker"`, with the marker's folder granted.
+  Result RunMarker(const Words& flags) const {
+    Words words = {"run", "--rw", project_};
+    words.insert(words.end(), flags.begin(), flags.end());
+    words.insert(words.end(), {"/bin/sh", "-c", "echo started; : > " + project_ + "/marker"});
+    return Bulkhead(words);
+  }
+
+  // Neither the marker nor anything else: no cache folder, no report, no log.
+  void ExpectNothingStartedOrWritten(const Result& result, const std::vector<std::string>& names_before) const {
+    EXPECT_THAT(result.out, Not(HasSubstr("started")));
+    EXPECT_THAT(home_.Names(), ::testing::ElementsAreArray(names_before));
+  }
+
+  TemporaryFolder home_;
+  std::string project_;
+};
+
+// Every line of ours says who is speaking.
+void ExpectOurs(const std::string& err) {
+  ASSERT_THAT(err, Not(IsEmpty()));
+  ASSERT_THAT(err, EndsWith("\n"));
+  std::size_t start = 0;
+  for (std::size_t end; (end = err.find('\n', start)) != std::string::npos; start = end + 1) {
+    EXPECT_THAT(err.substr(start, end - start), StartsWith("bulkhead: "));
+  }
+}
+
+// ---- wrong usage: 64, a sentence, and where to read more -----------------------------------------------------------
+
+struct WrongUsage {
+  Words words;
+  std::string says;
+};
+
+void PrintTo(const WrongUsage& usage, std::ostream* out) { *out << ::testing::PrintToString(usage.words); }
+
+class UsageTest : public CliTest, public ::testing::WithParamInterface<WrongUsage> {};
+
+TEST_P(UsageTest, IsSaidAndNothingIsStarted) {
+  const std::vector<std::string> before = home_.Names();
+  const Result result = Bulkhead(GetParam().words);
+  EXPECT_EQ(result.exit_code, 64);
+  EXPECT_THAT(result.err, HasSubstr(GetParam().says));
+  EXPECT_THAT(result.err, HasSubstr("--help\n"));
+  EXPECT_EQ(result.out, "");
+  ExpectOurs(result.err);
+  ExpectNothingStartedOrWritten(result, before);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, UsageTest,
+    ::testing::Values(WrongUsage{{}, "a command is missing"}, WrongUsage{{"rnu"}, "did you mean \"run\"?"},
+                      WrongUsage{{"tols"}, "there is no command tols"}, WrongUsage{{""}, "there is no command \"\""},
+                      WrongUsage{{"--bogus"}, "the first word must be a command"},
+                      WrongUsage{{"run"}, "run needs a COMMAND"},
+                      WrongUsage{{"run", "-v", "--"}, "run needs a COMMAND"},
+                      WrongUsage{{"run", "--polcy", "x", "true"}, "did you mean \"--policy\"?"},
+                      WrongUsage{{"run", "--require", "Z", "true"}, "must be A, B or C"},
+                      WrongUsage{{"run", "--network", "all", "true"}, "must be none or host"},
+                      WrongUsage{{"run", "--env", "NOVALUE", "true"}, "--env needs NAME=VALUE"},
+                      WrongUsage{{"run", "--preset", "nodejs", "true"}, "did you mean \"node\"?"},
+                      WrongUsage{{"run", "--policy", "a", "--preset", "node", "true"}, "can't be used together"},
+                      WrongUsage{{"run", "--rw", "~/x", "true"}, "write the full path"},
+                      WrongUsage{{"run", ""}, "empty"}, WrongUsage{{"explain", ""}, "empty"},
+                      WrongUsage{{"run", "npx -y server"}, "argv"}, WrongUsage{{"explain"}, "explain needs a COMMAND"},
+                      WrongUsage{{"check"}, "check needs a FILE"},
+                      WrongUsage{{"check", "--json", "x"}, "no flag --json"}, WrongUsage{{"doctor", "x"}, "too many"},
+                      WrongUsage{{"presets", "ndoe"}, "did you mean \"node\"?"}));
+
+// ---- help, version -------------------------------------------------------------------------------------------------
+
+TEST_F(CliTest, HelpIsEverywhereWithAnExample) {
+  for (const Words& words : std::vector<Words>{{"--help"},
+                                               {"-h"},
+                                               {"run", "--help"},
+                                               {"run", "-h"},
+                                               {"explain", "--help"},
+                                               {"check", "--help"},
+                                               {"doctor", "--help"},
+                                               {"presets", "--help"}}) {
+    const Result result = Bulkhead(words);
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_THAT(result.out, AllOf(HasSubstr("Usage: bulkhead "), HasSubstr("Examples:\n  bulkhead ")));
+    EXPECT_EQ(result.err, "");
+  }
+}
+
+TEST_F(CliTest, TheVersionIsOneLine) {
+  const Result result = Bulkhead({"--version"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.out, MatchesRegex("bulkhead [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+  EXPECT_EQ(result.err, "");
+}
+
+TEST_F(CliTest, AResultThatCannotBeWrittenIsAFailure) {
+  Invocation invocation = WithWords({"presets"});
+  ASSERT_EQ(RunBulkhead(invocation).exit_code, 0);
+  invocation.stdout_path = "/dev/full";
+  const Result result = RunBulkhead(invocation);
+  EXPECT_EQ(result.exit_code, 125);
+  EXPECT_EQ(result.err, "bulkhead: cannot write the result to stdout: No space left on device\n");
+}
+
+TEST_F(CliTest, ClosedStandardDescriptorsAreNoDisaster) {
+  for (const std::vector<int>& closed : std::vector<std::vector<int>>{{0}, {1}, {2}, {0, 1, 2}}) {
+    Invocation invocation = WithWords({"presets"});
+    invocation.closed = closed;
+    EXPECT_EQ(RunBulkhead(invocation).exit_code, 0);
+    invocation.words = {"bogus"};
+    EXPECT_EQ(RunBulkhead(invocation).exit_code, 64);
+  }
+}
+
+// ---- policies that can't be used -----------------------------------------------------------------------------------
+
+class BadPolicyTest : public CliTest {
+ protected:
+  // `path` is refused by run and by check, in time, with a message that holds `says`.
+  void ExpectRefused(const std::string& path, const std::string& says) {
+    const std::vector<std::string> before = home_.Names();
+    const Result run = RunMarker({"--policy", path});
+    EXPECT_EQ(run.exit_code, 125);
+    EXPECT_THAT(run.err, HasSubstr(says));
+    EXPECT_LT(run.err.size(), 4096u);
+    ExpectOurs(run.err);
+    ExpectNothingStartedOrWritten(run, before);
+    const Result explain = Bulkhead({"explain", "--policy", path, "/bin/true"});
+    EXPECT_EQ(explain.exit_code, 125);
+    EXPECT_EQ(explain.err, run.err);
+    const Result check = Bulkhead({"check", path});
+    EXPECT_EQ(check.exit_code, 1);
+    EXPECT_THAT(check.out, HasSubstr(says));
+    EXPECT_EQ(check.err, "");
+  }
+};
+
+TEST_F(BadPolicyTest, AMissingFileIsOurFailureAndNotCommandNotFound) {
+  ExpectRefused(home_.path() + "/nowhere.json", "nowhere.json");
+}
+
+TEST_F(BadPolicyTest, AFolder) { ExpectRefused(project_, "project"); }
+
+TEST_F(BadPolicyTest, AFifoIsNotWaitedFor) {
+  const std::string fifo = home_.path() + "/fifo.json";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  ExpectRefused(fifo, "fifo.json");
+}
+
+TEST_F(BadPolicyTest, AFileThatMayNotBeRead) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may read everything; the test is for ordinary users";
+  const std::string file = home_.Write("secret.json", "{\"version\": 1}");
+  ASSERT_EQ(chmod(file.c_str(), 0), 0);
+  ExpectRefused(file, "secret.json");
+}
+
+TEST_F(BadPolicyTest, AnEmptyFile) { ExpectRefused(home_.Write("empty.json", ""), "empty.json"); }
+
+TEST_F(BadPolicyTest, NoJson) { ExpectRefused(home_.Write("bad.json", "{\n\"version\": 1,\n oops }"), "bad.json:3"); }
+
+TEST_F(BadPolicyTest, AFileOfTenMebibytes) {
+  ExpectRefused(home_.Write("big.json", "{\"version\": 1, \"x\": \"" + std::string(10u << 20, 'x') + "\"}"),
+                "big.json");
+}
+
+TEST_F(BadPolicyTest, ArraysAHundredThousandDeep) {
+  ExpectRefused(home_.Write("deep.json", std::string(100000, '[')), "deep.json");
+}
+
+TEST_F(BadPolicyTest, AnUnknownKeyIsNamedWithLineAndPointer) {
+  ExpectRefused(home_.Write("key.json", "{\n  \"version\": 1,\n  \"filesystem\": {\"rw2\": []}\n}"),
+                "key.json:3: /filesystem/rw2");
+}
+
+TEST_F(CliTest, ACeilingThatCannotBeReadOrParsedIsARefusal) {
+  const std::vector<std::string> before = home_.Names();
+  const Result missing = RunMarker({"--ceiling", home_.path() + "/nowhere.json"});
+  EXPECT_EQ(missing.exit_code, 126);
+  ExpectOurs(missing.err);
+  ExpectNothingStartedOrWritten(missing, before);
+  EXPECT_EQ(RunMarker({"--ceiling", home_.Write("bad.json", "{")}).exit_code, 126);
+}
+
+// ---- run -----------------------------------------------------------------------------------------------------------
+
+TEST_F(CliTest, AGoodRunStartsTheServerAndWritesNothingOfOurs) {
+  const Result result = RunMarker({});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out, "started\n");
+  EXPECT_EQ(result.err, "");
+  EXPECT_THAT(home_.Names(), ::testing::Contains("project/marker"));
+}
+
+TEST_F(CliTest, TheServersOwnWordsAreUntouched) {
+  const Result result = Bulkhead({"run", "/bin/echo", "--help", "-v", "--rw", "", "a b", "--"});
+  EXPECT_EQ(result.out, "--help -v --rw  a b --\n");
+  EXPECT_EQ(result.err, "");
+  EXPECT_EQ(Bulkhead({"run", "--", "/bin/echo", "--"}).out, "--\n");
+}
+
+TEST_F(CliTest, StdioPassesStraightThrough) {
+  Invocation invocation = WithWords({"run", "/bin/sh", "-c", "cat; echo problem >&2"});
+  invocation.stdin_text = "line one\nline two\n";
+  const Result result = RunBulkhead(invocation);
+  EXPECT_EQ(result.out, "line one\nline two\n");
+  EXPECT_EQ(result.err, "problem\n");
+}
+
+TEST_F(CliTest, TheExitCodeIsTheServers) {
+  EXPECT_EQ(Bulkhead({"run", "/bin/sh", "-c", "exit 7"}).exit_code, 7);
+  EXPECT_EQ(Bulkhead({"run", "/bin/sh", "-c", "kill -TERM $$"}).exit_code, 128 + 15);
+}
+
+TEST_F(CliTest, ACommandThatIsNotThereIs127) {
+  for (const char* command : {"no-such-server", "/no/such/server", "./no-such-server"}) {
+    const Result result = Bulkhead({"run", command});
+    EXPECT_EQ(result.exit_code, 127) << command;
+    EXPECT_THAT(result.err, HasSubstr("no-such-server")) << command;
+    ExpectOurs(result.err);
+    EXPECT_EQ(Bulkhead({"explain", command}).exit_code, 127) << command;
+  }
+}
+
+TEST_F(CliTest, WhatCannotBeExecutedIs126) {
+  const std::string file = home_.Write("text", "no program");
+  ASSERT_EQ(chmod(file.c_str(), 0644), 0);
+  for (const std::string& command : {file, project_}) {
+    const Result result = Bulkhead({"run", "--ro", home_.path(), command});
+    EXPECT_EQ(result.exit_code, 126) << command;
+    ExpectOurs(result.err);
+  }
+}
+
+TEST_F(CliTest, WhatThePolicyRefusesIs126) {
+  const std::string file = home_.Write(
+      "p.json", R"({"version": 1, "extends": ["preset:default"], "command": {"args": {"deny": ["--inspect*"]}}})");
+  ASSERT_EQ(Bulkhead({"run", "--policy", file, "/bin/true", "--other"}).exit_code, 0);
+  const Result result = Bulkhead({"run", "--policy", file, "/bin/true", "--inspect=1"});
+  EXPECT_EQ(result.exit_code, 126);
+  ExpectOurs(result.err);
+}
+
+TEST_F(CliTest, VerboseSaysWhatWasResolvedButNoValue) {
+  const Result result = Bulkhead({"run", "-v", "--env", std::string("TOKEN=") + kCanary, "/bin/true"});
+  EXPECT_EQ(result.exit_code, 0);
+  ExpectOurs(result.err);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("program: "), HasSubstr("policy: preset:default"), HasSubstr("tier A")));
+  EXPECT_THAT(result.err, Not(HasSubstr(kCanary)));
+}
+
+TEST_F(CliTest, StderrCanBeDiscardedOrAppendedToAFile) {
+  const Words shell = {"/bin/sh", "-c", "echo problem >&2"};
+  Words words = {"run", "--stderr", "discard"};
+  words.insert(words.end(), shell.begin(), shell.end());
+  EXPECT_EQ(Bulkhead(words).err, "");
+  const std::string log = home_.Write("log", "before\n");
+  words[2] = log;
+  EXPECT_EQ(Bulkhead(words).err, "");
+  Words read = {"run", "--ro", log, "/bin/cat", log};
+  EXPECT_EQ(Bulkhead(read).out, "before\nproblem\n");
+}
+
+TEST_F(CliTest, TheReportIsJsonWithTierAndExit) {
+  const std::string report = home_.path() + "/report.json";
+  ASSERT_EQ(Bulkhead({"run", "--report", report, "/bin/sh", "-c", "exit 3"}).exit_code, 3);
+  const Result text = Bulkhead({"run", "--ro", report, "/bin/cat", report});
+  EXPECT_TRUE(nlohmann::json::accept(text.out)) << text.out;
+}
+
+// ---- explain, check, doctor, presets -------------------------------------------------------------------------------
+
+TEST_F(CliTest, ExplainStartsAndWritesNothing) {
+  const std::vector<std::string> before = home_.Names();
+  const Result result = Bulkhead({"explain", "--rw", project_, "--report", home_.path() + "/r.json", "/bin/sh", "-c",
+                                  "echo started; : > " + project_ + "/marker"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+  EXPECT_THAT(home_.Names(), ::testing::ElementsAreArray(before));
+}
+
+TEST_F(CliTest, ExplainNamesWhatIsGrantedAndWhereItComesFrom) {
+  const Result result = Bulkhead({"explain", "--rw", project_, "--network", "host", "--env", "A=1", "/bin/true"});
+  EXPECT_THAT(result.out, AllOf(HasSubstr("/bin/true"), HasSubstr(project_ + "  --rw"), HasSubstr("network\n  host"),
+                                HasSubstr("from --env"), HasSubstr("not for run"), HasSubstr("ptrace"),
+                                HasSubstr("tier A"), HasSubstr("landlock")));
+}
+
+TEST_F(CliTest, ExplainNeverShowsAValueOfTheEnvironment) {
+  const std::string file = home_.Write("p.json", R"({"version": 1, "extends": ["preset:default"], "env": {
+      "inherit": ["CANARY"], "set": {"S": "canary-7f3a"}, "secret": {"T": {"env": "CANARY"}}}})");
+  for (const Words& words : std::vector<Words>{{"explain", "--policy", file, "/bin/true"},
+                                               {"explain", "-v", "--policy", file, "/bin/true"},
+                                               {"explain", "--json", "--policy", file, "/bin/true"}}) {
+    const Result result = Bulkhead(words);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("CANARY"));
+    EXPECT_THAT(result.out, Not(HasSubstr(kCanary)));
+  }
+}
+
+TEST_F(CliTest, ExplainAsJsonHasAVersionAndTheWholePlan) {
+  const Result result = Bulkhead({"explain", "--json", "--rw", project_, "--require", "B", "/bin/sh", "-c", "exit"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json json = nlohmann::json::parse(result.out, nullptr, false);
+  ASSERT_TRUE(json.is_object()) << result.out;
+  EXPECT_EQ(json["explain_version"], 1);
+  EXPECT_EQ(json["argv"], nlohmann::json({"/bin/sh", "-c", "exit"}));
+  EXPECT_EQ(json["require"], "B");
+  EXPECT_EQ(json["network"]["mode"], "none");
+  EXPECT_EQ(json["timeouts"]["term_grace_ms"], 1000);
+  EXPECT_EQ(json["timeouts"]["term_grace_from"], "run");
+  ASSERT_EQ(json["tiers"].size(), 2u);
+  EXPECT_EQ(json["tiers"][0]["tier"], "A");
+  EXPECT_EQ(json["tiers"][1]["tier"], "B");
+  EXPECT_THAT(json["tiers"][0]["layers"], Not(IsEmpty()));
+  EXPECT_THAT(json["tiers"][0]["steps"], Not(IsEmpty()));
+  bool granted = false;
+  for (const nlohmann::json& grant : json["files"]["grants"]) {
+    granted = granted || (grant["access"] == "rw" && grant["path"] == project_ && grant["origin"] == "--rw");
+  }
+  EXPECT_TRUE(granted) << json["files"];
+}
+
+TEST_F(CliTest, CheckSaysWhichFilesAreFineAndEveryMistake) {
+  const std::string good = home_.Write("good.json", R"({"version": 1, "extends": ["preset:node"]})");
+  const std::string bad = home_.Write("bad.json", "{\n\"version\": 1,\n\"bogus\": 1,\n\"user\": 7\n}");
+  const Result fine = Bulkhead({"check", good});
+  EXPECT_EQ(fine.exit_code, 0);
+  EXPECT_EQ(fine.out, good + ": ok\n");
+  const Result mixed = Bulkhead({"check", bad, good});
+  EXPECT_EQ(mixed.exit_code, 1);
+  EXPECT_THAT(mixed.out,
+              AllOf(HasSubstr("bad.json:3: /bogus"), HasSubstr("bad.json:4: /user"), HasSubstr(good + ": ok\n")));
+  EXPECT_EQ(mixed.err, "");
+}
+
+TEST_F(CliTest, ThePolicyOfTheDocumentationIsFine) {
+  std::ifstream page(std::string(getenv("TEST_SRCDIR")) + "/" + getenv("TEST_WORKSPACE") + "/docs/cli.md");
+  const std::string text{std::istreambuf_iterator<char>(page), std::istreambuf_iterator<char>()};
+  const std::string fence = "```jsonc\n";
+  const std::size_t start = text.find(fence);
+  ASSERT_NE(start, std::string::npos);
+  const std::size_t end = text.find("```", start + fence.size());
+  const std::string policy = home_.Write("docs.json", text.substr(start + fence.size(), end - start - fence.size()));
+  EXPECT_EQ(Bulkhead({"check", "--workspace", project_, policy}).out, policy + ": ok\n");
+}
+
+TEST_F(CliTest, EveryPresetIsListedPrintedAndFine) {
+  const Result list = Bulkhead({"presets"});
+  EXPECT_EQ(list.exit_code, 0);
+  for (const char* name : {"default", "node", "npx", "python", "uvx"}) {
+    EXPECT_THAT(list.out, MatchesRegex("(.*\n)*" + std::string(name) + " +[^ \n].*\n(.*\n)*"));
+    const Result one = Bulkhead({"presets", name});
+    EXPECT_EQ(one.exit_code, 0);
+    const Result check = Bulkhead({"check", home_.Write("preset.json", one.out)});
+    EXPECT_EQ(check.exit_code, 0) << check.out;
+  }
+}
+
+TEST_F(CliTest, DoctorNamesATierAndARemedyForWhatIsMissing) {
+  const Result result = Bulkhead({"doctor", "--json"});
+  const nlohmann::json json = nlohmann::json::parse(result.out, nullptr, false);
+  ASSERT_TRUE(json.is_object()) << result.out;
+  EXPECT_EQ(json["doctor_version"], 1);
+  EXPECT_EQ(result.exit_code, json["tier"].is_null() ? 1 : 0);
+  ASSERT_THAT(json["checks"], Not(IsEmpty()));
+  for (const nlohmann::json& check : json["checks"]) {
+    EXPECT_EQ(check["remedy"] == "", check["available"] == true) << check;
+  }
+  EXPECT_EQ(Bulkhead({"doctor"}).exit_code, result.exit_code);
+}
+
+}  // namespace
+}  // namespace bulkhead::cli
