@@ -35,6 +35,6 @@ RESTRICTING_CALL = re.compile(
     r"(?<![\w.>])(?:::)?(%(names)s)\s*\(|\b(?:SYS_|__NR_)(%(names)s)\s*,[^}]*\)" % {"names": "|".join(RESTRICTING)})
 RESTRICTING_ALLOWED = r"launcher/keeper/\w+\.(h|cc)"
 
-# The keeper runs without a C library.
+# The keeper runs without a C library. One command of its own compiles it, for which headers have no prefix.
 FREESTANDING = r"launcher/keeper/\w+\.(h|cc)"
 FREESTANDING_HEADER = re.compile(r"(linux|asm|asm-generic)/.*|std(int|def|arg|bool)\.h|c?std(int|def)|bulkhead/.*")
