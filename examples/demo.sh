@@ -43,6 +43,7 @@ host() {
 # expect TITLE PATTERN TEXT: shows the answer beside its title, and that it is what it should be.
 expect() {
   printf '  %-18s %.100s\n' "$1" "$3"
+  # shellcheck disable=SC2053 # $2 is a pattern
   [[ $3 == $2 ]] || fail "\"$1\" should have answered \"$2\""
 }
 
@@ -78,7 +79,8 @@ echo "3. A process left in the background, after the host was killed"
 word=86400.$$$RANDOM # an argument of sleep that no other process has
 request=$(call spawn "{\"command\": [\"sleep\", \"$word\"], \"background\": true}")
 expect "without Bulkhead:" "left 1" "$(host --outlive "$word" "$request" "$folder/demo-server" | tail -n 1)"
-expect "with Bulkhead:" "left 0" "$(host --outlive "$word" "$request" "${jail[@]}" "$folder/demo-server" | tail -n 1)"
+expect "with Bulkhead:" "left 0" \
+  "$(host --outlive "$word" "$request" "${jail[@]}" "$folder/demo-server" | tail -n 1)"
 
 echo "4. A server from npm, @modelcontextprotocol/server-filesystem, given one folder"
 if command -v npx > /dev/null; then
@@ -87,8 +89,9 @@ if command -v npx > /dev/null; then
   if [[ $EUID -eq 0 && ${#jail[@]} -gt 2 ]]; then grant=(--ro "$folder/data"); fi
   requests="[[\"tools/list\", {}],
     [\"tools/call\", {\"name\": \"read_text_file\", \"arguments\": {\"path\": \"$folder/data/hello.txt\"}}]]"
-  answers=$(host "$requests" "${jail[@]}" "${grant[@]}" npx -y @modelcontextprotocol/server-filesystem "$folder/data") ||
-    fail "the server answers: $answers"
+  jail+=("${grant[@]}")
+  answers=$(host "$requests" "${jail[@]}" npx -y @modelcontextprotocol/server-filesystem "$folder/data") ||
+    fail "the server should have answered, not: $answers"
   expect "tools/list:" "ok read_file, *" "$(sed -n 1p <<< "$answers")"
   expect "read_text_file:" "ok Hello from a file*" "$(sed -n 2p <<< "$answers")"
 else

@@ -8,8 +8,8 @@ printed as one line:
     ok TEXT        the result: a tool's text, or the names of the tools
     error TEXT     the tool or the server said no
 
-With --outlive the host is then killed with SIGKILL, as in a crash, and once the server has ended one more line says what
-is left: `left N`, the number of living processes with the argument WORD. They are then ended.
+With --outlive the host is then killed with SIGKILL, as in a crash, and once the server has ended one more line says
+what is left: `left N`, the number of living processes with the argument WORD. They are then ended.
 
 Exit code 0 if every request was answered; 1, with a reason on stderr, if not.
 """

@@ -1,0 +1,397 @@
+"""Real servers and real hosts, with and without Bulkhead. run.sh sets up what this needs and starts it.
+
+For every server x {npx -y, node} x {tier A, tier B} x {root, the ordinary user}: the answers to initialize, tools/list
+and each tools/call, compared by id, are the same bytes as without Bulkhead; the exit code is the same; the report names
+the tier that was wanted and the network that was granted; nothing of ours is on stderr; nothing of the tree is left.
+Tier B is reached by making user namespaces fail (tests/programs/deny.cc).
+
+Then INTERFACE.md's host configuration, pasted as it is, driven by the TypeScript SDK's own client and by the Inspector;
+`printf ... | bulkhead run ...`; and an empty npm cache.
+
+One line a case. Exit code 0 only if all passed.
+"""
+
+import concurrent.futures
+import dataclasses
+import json
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+import peer
+from peer import Failed
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PROGRAMS = os.path.join(HERE, "..", "programs")
+CACHE = os.environ["BULKHEAD_INTEROP_CACHE"]
+APP = os.path.join(CACHE, "app")
+DENY = os.path.join(CACHE, "deny")
+USER = os.environ["BULKHEAD_TEST_USER"]
+AT_ONCE = 2
+
+with open(os.path.join(HERE, "package.json"), encoding="utf-8") as package_file:
+    VERSIONS = json.load(package_file)["dependencies"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Server:
+    """A server, how it is started and what it is asked. {dir} is the folder that it is given."""
+
+    name: str
+    preset: str
+    network: str
+    command: tuple
+    calls: tuple  # (tool, arguments)
+    env: tuple = ()  # (name, value)
+
+
+def npm_servers():
+    files = "{dir}"
+    thought = {"thought": "a door", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": False}
+    entities = [{"name": "bulkhead", "entityType": "wall", "observations": ["keeps water out"]}]
+    memory = (("MEMORY_FILE_PATH", "{dir}/memory.jsonl"),)
+    write = {"path": "{dir}/new.txt", "content": "written\n"}
+    servers = (
+        ("filesystem", (files,), (("write_file", write), ("read_text_file", {"path": "{dir}/hello.txt"})), ()),
+        ("everything", (), (("echo", {"message": "hello \u2028 \U0001f6a2"}),), ()),
+        ("memory", (), (("create_entities", {"entities": entities}), ("read_graph", {})), memory),
+        ("sequential-thinking", (), (("sequentialthinking", thought),), ()),
+    )
+    for name, arguments, calls, env in servers:
+        package = "@modelcontextprotocol/server-" + name
+        npx = ("npx", "-y", f"{package}@{VERSIONS[package]}") + arguments
+        node = ("node", f"{APP}/node_modules/{package}/dist/index.js") + arguments
+        yield Server(f"{name} by npx", "npx", "host", npx, calls, env)
+        yield Server(f"{name} by node", "node", "none", node, calls, env)
+
+
+def other_servers():
+    note = (("note", {"text": "h\u00e9llo"}),)
+    python = f"{APP}/py_server.py"
+    yield Server("python", "python", "none", ("python3", python, "{dir}"), note)
+    yield Server("uvx stand-in", "uvx", "host", (f"{APP}/bin/uvx", python, "{dir}"), note)
+    read = (("read_file", {"path": "{dir}/hello.txt"}),)
+    yield Server("demo server", "default", "none", (f"{APP}/bin/demo-server",), read)
+
+
+def filled(value, folder):
+    """`value` with {dir} replaced in every text of it."""
+    if isinstance(value, str):
+        return value.replace("{dir}", folder)
+    if isinstance(value, dict):
+        return {key: filled(one, folder) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [filled(one, folder) for one in value]
+    return value
+
+
+def new_folder(path, identity):
+    """An empty folder with hello.txt in it, all of it the identity's own."""
+    shutil.rmtree(path, ignore_errors=True)
+    os.mkdir(path)
+    with open(os.path.join(path, "hello.txt"), "w", encoding="utf-8") as file:
+        file.write("hello from the host\n")
+    identity.own(os.path.join(path, "hello.txt"))
+    identity.own(path)
+
+
+def expect(condition, text):
+    if not condition:
+        raise Failed(text)
+
+
+class Jail:
+    """The command in front of a server's command, for one tier."""
+
+    def __init__(self, work, tier, identity, user):
+        self.work = work
+        self.tier = tier
+        self.report = os.path.join(work, "report.json")
+        # Started as root in tier B nothing can be shown as the server's own: an account is named, and owns the folder.
+        self.named_user = user.login if tier == "B" and identity.name == "root" else None
+        self.folder_owner = user if self.named_user else identity
+
+    def prefix(self, server, folder):
+        run = [f"{APP}/bin/bulkhead", "run", "--report", self.report, "--workspace", APP]
+        if self.named_user is not None:
+            run += ["--policy", self.policy_file(server, folder)]
+        else:
+            run += ["--preset", server.preset, "--rw", folder]
+            for name, value in server.env:
+                run += ["--env", f"{name}={filled(value, folder)}"]
+        if self.tier == "A":
+            return run
+        return [DENY, "--userns"] + run + ([] if self.named_user else ["--require", "B"])
+
+    def policy_file(self, server, folder):
+        policy = {
+            "version": 1,
+            "extends": [f"preset:{server.preset}"],
+            "require": "B",
+            "user": self.named_user,
+            "filesystem": {"rw": [folder]},
+        }
+        if server.env:
+            policy["env"] = {"set": {name: filled(value, folder) for name, value in server.env}}
+        path = os.path.join(self.work, "policy.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(policy, file)
+        return path
+
+    def check_report(self, server):
+        try:
+            with open(self.report, encoding="utf-8") as file:
+                report = json.load(file)
+        except (OSError, ValueError) as error:
+            raise Failed(f"the report: {error}") from error
+        expect(report.get("tier") == self.tier, f"tier {report.get('tier')} instead of {self.tier}")
+        expect(report.get("network") == server.network, f"network {report.get('network')}, not {server.network}")
+
+
+def compare(control, jailed):
+    for number in sorted(control.answers.keys() | jailed.answers.keys(), key=str):
+        here, there = control.answers.get(number), jailed.answers.get(number)
+        if here != there:
+            raise Failed(
+                f"the answer {number} differs; without Bulkhead {here and here[:300]!r}, "
+                f"with it {there and there[:300]!r}; stderr: {jailed.stderr[-1000:]}"
+            )
+    expect(
+        control.exit_code == jailed.exit_code,
+        f"exit code {jailed.exit_code}, without Bulkhead {control.exit_code}; stderr: {jailed.stderr[-1000:]}",
+    )
+    expect(not jailed.left, f"left behind: {jailed.left}")
+    ours = [line for line in jailed.stderr.splitlines() if line.startswith("bulkhead")]
+    expect(not ours, f"on stderr: {ours}")
+
+
+def is_good(answer):
+    message = json.loads(answer)
+    return "result" in message and not message["result"].get("isError")
+
+
+def run_server(server, identity, user, ask=peer.ask_in_turn, tiers=("A", "B"), home=None):
+    """The cases of one server and identity: [(name, None or why it failed)]. `home`: of the jailed ones, if another."""
+    names = [f"{server.name}, tier {tier}, {identity.name}" for tier in tiers]
+    with tempfile.TemporaryDirectory(prefix="bulkhead-interop.") as work:
+        os.chmod(work, 0o755)
+        identity.own(work)
+        folder = os.path.join(work, "data")
+        command, calls = filled(server.command, folder), filled(server.calls, folder)
+        messages = peer.conversation(calls)
+        env = {name: filled(value, folder) for name, value in server.env}
+        try:
+            new_folder(folder, identity)
+            control = peer.converse(command, messages, identity, work, env, ask)
+            bad = [number for number, answer in control.answers.items() if not is_good(answer)]
+            expect(not bad and len(control.answers) == 2 + len(calls), f"without Bulkhead: {control}")
+        except Failed as error:
+            return [(name, f"the control, without Bulkhead: {error}") for name in names]
+        results = []
+        env = {} if home is None else {"HOME": home}
+        for name, tier in zip(names, tiers):
+            jail = Jail(work, tier, identity, user)
+            new_folder(folder, jail.folder_owner)
+            try:
+                jailed = peer.converse(jail.prefix(server, folder) + command, messages, identity, work, env, ask)
+                compare(control, jailed)
+                jail.check_report(server)
+                results.append((name, None))
+            except Failed as error:
+                results.append((name, str(error)))
+    return results
+
+
+def run_piped(identity, user):
+    """printf ... | bulkhead run ...: everything is sent and stdin ends before the server has even started."""
+    server = next(one for one in npm_servers() if one.name == "filesystem by node")
+    read_only = dataclasses.replace(server, calls=server.calls[1:])  # all at once: in no particular order
+    return [
+        (name.replace("filesystem by node", "printf | filesystem"), why)
+        for name, why in run_server(read_only, identity, user, peer.ask_at_once)
+    ]
+
+
+def run_cold(identity, user):
+    """npx with an empty cache, in a home that has nothing."""
+    with tempfile.TemporaryDirectory(prefix="bulkhead-interop.") as home:
+        identity.own(home)
+        server = next(one for one in npm_servers() if one.name == "filesystem by npx")
+        results = run_server(server, identity, user, tiers=("A",), home=home)
+        return [(name.replace("npx", "npx, cold cache"), why) for name, why in results]
+
+
+class PastedConfig:
+    """INTERFACE.md's configuration as it is, with what it names made; elsewhere where that is not possible."""
+
+    def __init__(self, identity, work):
+        self.identity = identity
+        self.work = work
+        self.made = []
+        self.path = os.path.join(HERE, "host_config.json")
+        self.folder = "/srv/data"
+
+    def __enter__(self):
+        with open(self.path, encoding="utf-8") as file:
+            text = file.read()
+        replaced = text
+        if os.getuid() == 0 and not os.path.exists("/usr/local/bin/bulkhead") and not os.path.exists("/srv/data"):
+            self.made = ["/usr/local/bin/bulkhead", "/srv/data"]
+            shutil.copy(f"{APP}/bin/bulkhead", "/usr/local/bin/bulkhead")
+        else:
+            self.folder = os.path.join(self.work, "data")
+            replaced = replaced.replace("/srv/data", self.folder)
+            replaced = replaced.replace("/usr/local/bin/bulkhead", f"{APP}/bin/bulkhead")
+        if not os.path.exists("/usr/bin/npx"):
+            replaced = replaced.replace("/usr/bin/npx", shutil.which("npx"))
+        if replaced != text:
+            self.path = os.path.join(self.work, "host_config.json")
+            with open(self.path, "w", encoding="utf-8") as file:
+                file.write(replaced)
+        new_folder(self.folder, self.identity)
+        return self
+
+    def __exit__(self, *_):
+        if self.made:
+            os.unlink(self.made[0])
+            shutil.rmtree(self.made[1])
+
+
+def run_host(command, identity, work):
+    """A host to its end: its stdout. Whatever it leaves behind is a failure."""
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=work,
+        env=identity.environment({"MCP_INSPECTOR_SECRET_STORE": "memory"}),
+        **identity.popen_arguments(),
+    )
+    try:
+        stdout, stderr = process.communicate(timeout=peer.ANSWER_SECONDS_MAX)
+    except subprocess.TimeoutExpired as error:
+        process.kill()
+        process.communicate()
+        raise Failed(f"the host did not end within {peer.ANSWER_SECONDS_MAX} s") from error
+    finally:
+        left = peer.end_children()
+    text = stderr.decode(errors="replace")
+    expect(process.returncode == 0, f"the host's exit code is {process.returncode}; stderr: {text[-2000:]}")
+    expect(not left, f"left behind: {left}")
+    return stdout.decode()
+
+
+def content_text(result):
+    return "".join(part.get("text", "") for part in result.get("content", []))
+
+
+def drive_by_sdk(config, identity, work):
+    arguments = json.dumps({"path": f"{config.folder}/hello.txt"})
+    command = ["node", f"{HERE}/sdk_client.mjs", APP, config.path, "files", "read_text_file", arguments]
+    said = json.loads(run_host(command, identity, work))
+    expect("write_file" in said["tools"], f"tools: {said['tools']}")
+    expect(content_text(said["result"]) == "hello from the host\n", f"result: {said['result']}")
+    expect(said["tree"] >= 3, f"only {said['tree']} processes were running")
+    expect(not said["left"], f"left after close: {said['left']}")
+
+
+def drive_by_inspector(config, identity, work):
+    inspector = [f"{APP}/node_modules/.bin/mcp-inspector", "--cli", "--config", config.path, "--server", "files"]
+    inspector += ["--connect-timeout", str(peer.ANSWER_SECONDS_MAX * 1000), "--format", "json"]
+    said = json.loads(run_host(inspector + ["--method", "tools/list"], identity, work))
+    names = [tool["name"] for tool in said["result"]["tools"]]
+    expect("write_file" in names, f"tools: {names}")
+    call = ["--method", "tools/call", "--tool-name", "read_text_file", "--tool-arg", f"path={config.folder}/hello.txt"]
+    said = json.loads(run_host(inspector + call, identity, work))
+    expect(content_text(said["result"]) == "hello from the host\n", f"result: {said}")
+
+
+def run_pasted(everyone):
+    """All of it in one go, because the names of the configuration exist once."""
+    results = []
+    for identity in everyone:
+        with tempfile.TemporaryDirectory(prefix="bulkhead-interop.") as work:
+            os.chmod(work, 0o755)
+            identity.own(work)
+            with PastedConfig(identity, work) as config:
+                for name, drive in (("TypeScript SDK", drive_by_sdk), ("Inspector", drive_by_inspector)):
+                    try:
+                        drive(config, identity, work)
+                        results.append((f"pasted configuration, {name}, {identity.name}", None))
+                    except (Failed, ValueError, KeyError) as error:
+                        results.append((f"pasted configuration, {name}, {identity.name}", str(error)))
+    return results
+
+
+def guarded(function, *arguments):
+    """A case never takes the others with it."""
+    try:
+        return function(*arguments)
+    except Exception:  # pylint: disable=broad-except
+        return [(f"{function.__name__} {arguments}", traceback.format_exc())]
+
+
+def jobs(everyone):
+    user = everyone[-1]
+    for identity in everyone:
+        for server in (*npm_servers(), *other_servers()):
+            yield server.name, run_server, (server, identity, user)
+        yield "printf | filesystem", run_piped, (identity, user)
+        yield "filesystem by npx, cold cache", run_cold, (identity, user)
+    yield "pasted configuration", run_pasted, (everyone,)
+
+
+def prepare_app():
+    """Beside the npm packages: our programs, where every identity can read and start them."""
+    bin_folder = os.path.join(APP, "bin")
+    os.makedirs(bin_folder, exist_ok=True)
+    for source, target in (
+        (os.environ["BULKHEAD"], "bin/bulkhead"),
+        (os.environ["DEMO_SERVER"], "bin/demo-server"),
+        (os.path.join(PROGRAMS, "fake_uvx"), "bin/uvx"),
+        (os.path.join(PROGRAMS, "py_server.py"), "py_server.py"),
+    ):
+        partial = os.path.join(APP, target + ".new")
+        shutil.copyfile(source, partial)
+        os.chmod(partial, 0o755)
+        os.rename(partial, os.path.join(APP, target))
+
+
+def main():
+    words = sys.argv[1:]
+    os.umask(0o022)
+    prepare_app()
+    everyone = peer.identities(CACHE, USER)
+    if os.getuid() != 0:
+        print("not started as root: the cases as root are not run")
+    started = time.monotonic()
+    passed = failed = 0
+    with concurrent.futures.ProcessPoolExecutor(
+        AT_ONCE, multiprocessing.get_context("fork"), initializer=peer.become_subreaper
+    ) as pool:
+        pending = [
+            pool.submit(guarded, function, *arguments)
+            for name, function, arguments in jobs(everyone)
+            if all(word in name for word in words)
+        ]
+        for future in concurrent.futures.as_completed(pending):
+            for name, why in future.result():
+                if why is None:
+                    passed += 1
+                    print(f"ok      {name}", flush=True)
+                else:
+                    failed += 1
+                    print(f"FAILED  {name}: {why}", flush=True)
+    print(f"interop took {time.monotonic() - started:.0f} s")
+    print(f"{passed} passed, {failed} failed")
+    return 0 if passed and not failed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+#!/bin/bash
+# Real MCP servers and real hosts, with and without Bulkhead: see interop.py for what is tested.
+#
+#   [BULKHEAD=path] [DEMO_SERVER=path] tests/interop/run.sh [WORD...]      only the cases whose name holds every WORD
+#
+# Needs node, npm, python3 and a C++ compiler. The npm packages of package.json, and npm's own caches, are kept in a
+# folder of everyone's reach, so that the second run needs no registry for them: BULKHEAD_INTEROP_CACHE, or
+# /var/tmp/bulkhead-interop-UID. Everything else is in a temporary folder that goes away.
+#
+# Started as root, every case runs as root and as the user BULKHEAD_TEST_USER (bulkhead-test), who is made for the time
+# of the test if he doesn't exist. Otherwise every case runs as whoever started it.
+set -euo pipefail
+umask 022
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+export PYTHONDONTWRITEBYTECODE=1
+export BULKHEAD=${BULKHEAD:-$root/bin/bulkhead}
+export DEMO_SERVER=${DEMO_SERVER:-$root/bin/demo-server}
+export BULKHEAD_INTEROP_CACHE=${BULKHEAD_INTEROP_CACHE:-/var/tmp/bulkhead-interop-$(id -u)}
+export BULKHEAD_TEST_USER=${BULKHEAD_TEST_USER:-bulkhead-test}
+
+for program in node npm npx python3; do
+  command -v "$program" > /dev/null || {
+    echo "tests/interop: $program is not installed; ./dev test sets everything up" >&2
+    exit 1
+  }
+done
+for program in "$BULKHEAD" "$DEMO_SERVER"; do
+  [[ -x $program ]] || {
+    echo "tests/interop: $program is missing; run ./dev build first" >&2
+    exit 1
+  }
+done
+
+# A name in /var/tmp can be taken by anyone before us.
+mkdir -p "$BULKHEAD_INTEROP_CACHE"
+if [[ -L $BULKHEAD_INTEROP_CACHE || ! -O $BULKHEAD_INTEROP_CACHE ]]; then
+  echo "tests/interop: $BULKHEAD_INTEROP_CACHE belongs to someone else; set BULKHEAD_INTEROP_CACHE" >&2
+  exit 1
+fi
+
+# The tests give npm other home folders, so that what ~/.npmrc says about the registry has to be passed on.
+for key in registry cafile; do
+  value=$(npm config get "$key")
+  if [[ $value != null && $value != undefined ]]; then export "npm_config_$key=$value"; fi
+done
+
+app=$BULKHEAD_INTEROP_CACHE/app
+if ! cmp -s "$here/package.json" "$app/installed.json"; then
+  echo "installing the npm packages of tests/interop/package.json into $app"
+  mkdir -p "$app"
+  cp "$here/package.json" "$app/package.json"
+  (
+    cd "$app"
+    timeout 180 npm install --no-package-lock --ignore-scripts --no-audit --no-fund --loglevel=error
+  )
+  cp "$here/package.json" "$app/installed.json"
+fi
+
+if [[ $here/../programs/deny.cc -nt $BULKHEAD_INTEROP_CACHE/deny ]]; then
+  "${CXX:-c++}" -std=c++17 -O1 -static "$here/../programs/deny.cc" -o "$BULKHEAD_INTEROP_CACHE/deny"
+fi
+
+made_user=
+finish() {
+  if [[ -n $made_user ]]; then userdel "$BULKHEAD_TEST_USER"; fi
+}
+trap finish EXIT
+if [[ $EUID -eq 0 ]] && ! id -u "$BULKHEAD_TEST_USER" > /dev/null 2>&1; then
+  useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "$BULKHEAD_TEST_USER"
+  made_user=yes
+fi
+
+timeout --kill-after=10 600 python3 "$here/interop.py" "$@"
