@@ -1,0 +1,50 @@
+// The JSON of a policy as a tree in which every value knows its line. Comments are allowed, duplicate keys are not.
+// It knows nothing of what a policy may say: see grammar.h.
+#ifndef BULKHEAD_POLICY_JSON_H_
+#define BULKHEAD_POLICY_JSON_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "bulkhead/policy/mistakes.h"
+
+namespace bulkhead::policy {
+
+// How many values one file may hold. A value takes some 200 bytes, its text two.
+inline constexpr std::size_t kPolicyValuesMax = 1u << 16;
+
+struct JsonValue {
+  enum class Type { kNull, kBoolean, kInteger, kNumber, kString, kArray, kObject };
+
+  const JsonValue* Member(absl::string_view name) const;
+  JsonValue* Member(absl::string_view name);
+
+  Type type = Type::kNull;
+  bool boolean = false;
+  std::uint64_t integer =
+      0;  // kInteger, which is never negative; all other numbers are kNumber, and no policy uses them
+  std::string string;
+  std::vector<JsonValue> children;  // items, or members in the order of the text
+
+  std::string key;  // of a member
+  int key_line = 0;
+  int line = 0;
+  const std::string* file = nullptr;  // the name given to ParseJson
+  std::string pointer;                // where it stands in the file; filled in by CheckGrammar for scalars
+};
+
+// "an object", "text", ...
+absl::string_view TypeName(JsonValue::Type type);
+
+// Nothing if the text is not JSON, is longer than kPolicyBytesMax or nests deeper than kPolicyNestingMax; `mistakes`
+// then says why. A duplicate key or a NUL in a string is a mistake too, but the tree is given, so that the rest of it
+// can be checked. `file` must outlive the tree.
+std::optional<JsonValue> ParseJson(const std::string& file, absl::string_view text, Mistakes& mistakes);
+
+}  // namespace bulkhead::policy
+
+#endif  // BULKHEAD_POLICY_JSON_H_
