@@ -50,8 +50,7 @@ struct PathGrant {
   std::string origin;
 
   friend bool operator==(const PathGrant& a, const PathGrant& b) {
-    return a.path == b.path && a.optional == b.optional && a.beneath == b.beneath &&
-           a.also_beneath == b.also_beneath;
+    return a.path == b.path && a.optional == b.optional && a.beneath == b.beneath && a.also_beneath == b.also_beneath;
   }
 };
 
@@ -68,14 +67,14 @@ struct CommandRules {
   std::optional<std::vector<std::string>> allow;
   std::map<std::string, std::string> sha256;  // absolute path -> 64 lower-case hex digits
   std::uint32_t args_max = 256;
-  std::vector<std::string> args_deny;                  // globs; a guard rail, no boundary
-  std::vector<std::string> args_allow = {"*"};         // globs
+  std::vector<std::string> args_deny;           // globs; a guard rail, no boundary
+  std::vector<std::string> args_allow = {"*"};  // globs
   BatchFiles batch_files = BatchFiles::kRefuse;
 };
 
 struct EnvRules {
-  std::vector<std::string> inherit;           // names or globs such as LC_*
-  std::map<std::string, std::string> set;     // wins over inherit
+  std::vector<std::string> inherit;            // names or globs such as LC_*
+  std::map<std::string, std::string> set;      // wins over inherit
   std::map<std::string, SecretSource> secret;  // wins over set
 };
 
@@ -147,6 +146,7 @@ struct PolicyFields {
   Timeouts timeouts;
   RestartRules restart;
   StderrRules stderr_rules;
+  bool narrowed = false;              // by a ceiling: nothing is granted that the lists above don't name
   std::vector<std::string> warnings;  // e.g. an optional entry left out because its variable is unset
 };
 

@@ -1,0 +1,384 @@
+#include "bulkhead/policy/fields.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "bulkhead/policy/compose.h"
+#include "bulkhead/policy/env_names.h"
+#include "bulkhead/policy/forms.h"
+#include "bulkhead/policy/paths.h"
+#include "bulkhead/policy/text.h"
+#include "bulkhead/policy/variables.h"
+
+namespace bulkhead::policy {
+namespace {
+
+// POSIX.1-2017, XBD 8.3 "Other environment variables", the ones that every login has; what MCP's SDKs pass too.
+constexpr const char* kDefaultInherit[] = {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"};
+
+constexpr absl::string_view kRuntime = ":runtime";
+
+template <typename T>
+struct Word {
+  absl::string_view text;
+  T value;
+};
+constexpr Word<Tier> kTiers[] = {{"A", Tier::kA}, {"B", Tier::kB}, {"C", Tier::kC}};
+constexpr Word<BatchFiles> kBatchFiles[] = {{"refuse", BatchFiles::kRefuse}, {"checked", BatchFiles::kChecked}};
+constexpr Word<HomeMode> kHomes[] = {{"private", HomeMode::kPrivate},
+                                     {"none", HomeMode::kNone},
+                                     {"ro", HomeMode::kReadOnly},
+                                     {"rw", HomeMode::kReadWrite}};
+constexpr Word<TmpMode> kTmps[] = {{"private", TmpMode::kPrivate}, {"host", TmpMode::kHost}};
+constexpr Word<NetworkMode> kNetworkModes[] = {
+    {"none", NetworkMode::kNone}, {"allowlist", NetworkMode::kAllowlist}, {"host", NetworkMode::kHost}};
+constexpr Word<SyscallProfile> kProfiles[] = {{"baseline", SyscallProfile::kBaseline},
+                                              {"strict", SyscallProfile::kStrict}};
+
+// Makes one entry of what were two for the same path; it may be missing only if both said so.
+void AddGrant(std::vector<PathGrant>& grants, PathGrant grant) {
+  const auto same =
+      std::find_if(grants.begin(), grants.end(), [&](const PathGrant& g) { return g.path == grant.path; });
+  if (same == grants.end()) {
+    grants.push_back(std::move(grant));
+  } else {
+    same->optional = same->optional && grant.optional;
+    // Opened beneath the folder of the one that names one.
+    if (same->beneath.empty()) same->beneath = grant.beneath;
+  }
+}
+
+// A ceiling's silence about a limit is no limit; about a grant, no grant.
+void SetDefaults(Purpose purpose, PolicyFields& fields) {
+  if (purpose == Purpose::kPolicy) return;
+  fields.command.args_max = std::numeric_limits<std::uint32_t>::max();
+  fields.limits = {0, 0, 0, 0, absl::ZeroDuration()};
+  constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+  fields.messages = {kNoLimit, kNoLimit, kNoLimit};
+  const absl::Duration forever = absl::InfiniteDuration();
+  fields.timeouts = {forever, forever, forever, forever, forever, false};
+  fields.restart = {std::numeric_limits<std::uint32_t>::max(), absl::ZeroDuration(), absl::ZeroDuration(),
+                    absl::ZeroDuration()};
+}
+
+class Reader {
+ public:
+  Reader(const JsonValue& tree, const ReadOptions& options, Mistakes& mistakes)
+      : tree_(tree), options_(options), mistakes_(mistakes) {}
+
+  Draft Read() {
+    SetDefaults(options_.purpose, fields_);
+    Choice({"require"}, kTiers, fields_.require);
+    if (const JsonValue* user = At({"user"})) fields_.user = user->string;
+    ReadCommand();
+    ReadCwd();
+    ReadEnv();
+    ReadFilesystem();
+    Choice({"network", "mode"}, kNetworkModes, fields_.network);
+    Texts({"network", "allow"}, fields_.network_allow);
+    Choice({"syscalls", "profile"}, kProfiles, fields_.syscall_profile);
+    Texts({"syscalls", "allow"}, fields_.syscalls_allow);
+    Texts({"syscalls", "deny"}, fields_.syscalls_deny);
+    ReadLimits();
+    ReadForClient();
+    ReadStderr();
+    return std::move(draft_);
+  }
+
+ private:
+  const JsonValue* At(std::initializer_list<absl::string_view> path) const {
+    const JsonValue* value = &tree_;
+    for (const absl::string_view key : path) {
+      value = value->Member(key);
+      if (value == nullptr) return nullptr;
+    }
+    return value;
+  }
+
+  void Wrong(const JsonValue& value, absl::string_view what) {
+    mistakes_.Add(*value.file, value.line, value.pointer, what);
+  }
+  static std::string Origin(const JsonValue& value) { return absl::StrCat(*value.file, ":", value.line); }
+
+  template <typename T, std::size_t N>
+  void Choice(std::initializer_list<absl::string_view> path, const Word<T> (&words)[N], T& out) {
+    const JsonValue* value = At(path);
+    if (value == nullptr) return;
+    for (const Word<T>& word : words) {
+      if (word.text == value->string) out = word.value;
+    }
+  }
+
+  template <typename T>
+  void Count(std::initializer_list<absl::string_view> path, T& out) {
+    if (const JsonValue* value = At(path)) out = static_cast<T>(value->integer);
+  }
+  void Size(std::initializer_list<absl::string_view> path, std::uint64_t& out) {
+    if (const JsonValue* value = At(path)) out = ParseSize(value->string).value_or(out);
+  }
+  void Duration(std::initializer_list<absl::string_view> path, absl::Duration& out) {
+    const JsonValue* value = At(path);
+    if (value == nullptr) return;
+    const std::optional<std::uint64_t> milliseconds = ParseDurationMs(value->string);
+    if (milliseconds.has_value()) out = absl::Milliseconds(*milliseconds);
+  }
+
+  void Texts(std::initializer_list<absl::string_view> path, std::vector<std::string>& out) {
+    const JsonValue* list = At(path);
+    if (list == nullptr) return;
+    out.clear();
+    for (const JsonValue& item : list->children) {
+      if (std::find(out.begin(), out.end(), item.string) == out.end()) out.push_back(item.string);
+    }
+  }
+
+  // The path that `text` stands for, written at `value`; nothing if it is left out or wrong. Only a variable can make
+  // it wrong: CheckGrammar has seen the rest. What a variable stands for is not repeated in messages.
+  std::optional<PathGrant> Path(const JsonValue& value, const std::string& text, bool optional) {
+    Expanded expanded = Expand(text, *options_.variables, options_.cache, /*empty_is_unset=*/true);
+    std::string problem, help;
+    PathGrant grant;
+    if (!expanded.unset.empty()) {
+      problem = absl::StrCat(expanded.unset, " is not set");
+      help = HowToSet(expanded.unset);
+    } else if (const PathProblem found = NormalisePath(expanded.text, &grant.path); found != PathProblem::kNone) {
+      problem = absl::StrCat(Quote(text), ", once expanded, ", PathProblemText(found));
+      help = "give its variable another value";
+    }
+    if (!problem.empty()) {
+      // A preset's optional ${env:} is a guess about this machine, no one's wish.
+      const bool is_guess = absl::StartsWith(*value.file, "preset:") && absl::StartsWith(expanded.unset, "${env:");
+      if (optional && !is_guess) {
+        fields_.warnings.push_back(absl::StrCat(Origin(value), ": left out ", Quote(text), ": ", problem));
+      } else if (!optional) {
+        Wrong(value, absl::StrCat(problem, "; ", help));
+      }
+      return std::nullopt;
+    }
+    grant.optional = optional;
+    if (expanded.leading_value.has_value()) NormalisePath(*expanded.leading_value, &grant.beneath);
+    grant.origin = Origin(value);
+    if (!expanded.env_names.empty()) {
+      std::vector<std::string>& names = draft_.env_names_of_path[grant.path];
+      names.insert(names.end(), expanded.env_names.begin(), expanded.env_names.end());
+    }
+    return grant;
+  }
+
+  void Paths(std::initializer_list<absl::string_view> path, std::vector<std::string>& out) {
+    const JsonValue* list = At(path);
+    if (list == nullptr) return;
+    for (const JsonValue& item : list->children) {
+      const std::optional<PathGrant> grant = Path(item, item.string, /*optional=*/false);
+      if (grant.has_value() && std::find(out.begin(), out.end(), grant->path) == out.end()) out.push_back(grant->path);
+    }
+  }
+
+  void Grants(absl::string_view name, std::vector<PathGrant>& out) {
+    const JsonValue* list = At({"filesystem", name});
+    if (list == nullptr) return;
+    for (const JsonValue& item : list->children) {
+      const std::string& text = GrantPath(item);
+      if (text == kRuntime) {
+        PathGrant runtime;
+        runtime.path = text;
+        runtime.origin = Origin(item);
+        AddGrant(out, std::move(runtime));
+      } else if (std::optional<PathGrant> grant = Path(item, text, GrantIsOptional(item)); grant.has_value()) {
+        AddGrant(out, *std::move(grant));
+      }
+    }
+  }
+
+  void ReadCommand() {
+    CommandRules& command = fields_.command;
+    if (const JsonValue* allow = At({"command", "allow"})) {
+      command.allow.emplace();
+      for (const JsonValue& item : allow->children) {
+        if (item.string.find('/') == std::string::npos) {
+          command.allow->push_back(item.string);
+        } else if (const auto path = Path(item, item.string, /*optional=*/false); path.has_value()) {
+          command.allow->push_back(path->path);
+        }
+      }
+    }
+    if (const JsonValue* pins = At({"command", "sha256"})) {
+      for (const JsonValue& pin : pins->children) {
+        const auto path = Path(pin, pin.key, /*optional=*/false);
+        if (path.has_value() && !command.sha256.emplace(path->path, pin.string).second) {
+          Wrong(pin, "names a file that is pinned already; take one away");
+        }
+      }
+    }
+    Count({"command", "args", "max"}, command.args_max);
+    Texts({"command", "args", "deny"}, command.args_deny);
+    Texts({"command", "args", "allow"}, command.args_allow);
+    Choice({"command", "batch_files"}, kBatchFiles, command.batch_files);
+  }
+
+  void ReadCwd() {
+    if (const JsonValue* value = At({"cwd", "default"})) {
+      if (const auto path = Path(*value, value->string, /*optional=*/false)) fields_.cwd_default = path->path;
+    }
+    // In PolicyFields an empty list is "any folder", the opposite of what one says who writes it.
+    if (const JsonValue* allow = At({"cwd", "allow"}); allow != nullptr && allow->children.empty()) {
+      mistakes_.Add(*allow->file, allow->line, "/cwd/allow", "is empty; name a folder, or leave it out to allow any");
+    }
+    Paths({"cwd", "allow"}, fields_.cwd_allow);
+  }
+
+  void ReadEnv() {
+    EnvRules& env = fields_.env;
+    env.inherit.assign(std::begin(kDefaultInherit), std::end(kDefaultInherit));
+    Texts({"env", "inherit"}, env.inherit);
+    if (options_.purpose == Purpose::kPolicy &&
+        std::find(env.inherit.begin(), env.inherit.end(), "*") != env.inherit.end()) {
+      fields_.warnings.push_back(
+          "/env/inherit has \"*\": the server sees the host's whole environment, and every secret in it");
+    }
+    if (const JsonValue* set = At({"env", "set"})) {
+      for (const JsonValue& entry : set->children) ReadSet(entry);
+    }
+    if (const JsonValue* secrets = At({"env", "secret"})) {
+      for (const JsonValue& entry : secrets->children) {
+        SecretSource source;
+        if (const JsonValue* name = entry.Member("env")) source.env = name->string;
+        if (const JsonValue* fd = entry.Member("fd")) source.fd = static_cast<int>(fd->integer);
+        if (const JsonValue* file = entry.Member("file")) {
+          if (const auto path = Path(*file, file->string, /*optional=*/false)) source.file = path->path;
+        }
+        env.secret[entry.key] = std::move(source);
+      }
+    }
+  }
+
+  void ReadSet(const JsonValue& entry) {
+    Expanded expanded = Expand(entry.string, *options_.variables, options_.cache, /*empty_is_unset=*/false);
+    if (!expanded.unset.empty()) {
+      return Wrong(entry, absl::StrCat(expanded.unset, " is not set; ", HowToSet(expanded.unset)));
+    }
+    const std::string wrong = CheckEnvValue(expanded.text);
+    if (!wrong.empty()) return Wrong(entry, absl::StrCat("once expanded, ", wrong));
+    fields_.env.set[entry.key] = std::move(expanded.text);
+    if (!expanded.env_names.empty()) draft_.env_names_of_set[entry.key] = std::move(expanded.env_names);
+  }
+
+  void ReadFilesystem() {
+    FilesystemRules& filesystem = fields_.filesystem;
+    Grants("rx", filesystem.rx);
+    Grants("ro", filesystem.ro);
+    Grants("rw", filesystem.rw);
+    Grants("protect", filesystem.protect);
+    Grants("hide", filesystem.hide);
+    Choice({"filesystem", "home"}, kHomes, filesystem.home);
+    Choice({"filesystem", "tmp"}, kTmps, filesystem.tmp);
+  }
+
+  void ReadLimits() {
+    Limits& limits = fields_.limits;
+    Size({"limits", "memory"}, limits.memory_bytes);
+    Count({"limits", "processes"}, limits.processes);
+    Count({"limits", "open_files"}, limits.open_files);
+    Size({"limits", "file_size"}, limits.file_size_bytes);
+    Duration({"limits", "cpu_time"}, limits.cpu_time);
+  }
+
+  // What `bulkhead run` has no use for.
+  void ReadForClient() {
+    Size({"messages", "max_message_bytes"}, fields_.messages.max_message_bytes);
+    Count({"messages", "max_junk_lines"}, fields_.messages.max_junk_lines);
+    Size({"messages", "max_queued_bytes"}, fields_.messages.max_queued_bytes);
+    Timeouts& timeouts = fields_.timeouts;
+    Duration({"timeouts", "probe"}, timeouts.probe);
+    Duration({"timeouts", "start"}, timeouts.start);
+    Duration({"timeouts", "request"}, timeouts.request);
+    Duration({"timeouts", "stdin_grace"}, timeouts.stdin_grace);
+    Duration({"timeouts", "term_grace"}, timeouts.term_grace);
+    timeouts.term_grace_was_set = At({"timeouts", "term_grace"}) != nullptr;
+    RestartRules& restart = fields_.restart;
+    Count({"restart", "max_in_a_row"}, restart.max_in_a_row);
+    Duration({"restart", "backoff_initial"}, restart.backoff_initial);
+    Duration({"restart", "backoff_max"}, restart.backoff_max);
+    Duration({"restart", "healthy_after"}, restart.healthy_after);
+    const JsonValue* said = At({"restart", "backoff_max"});
+    if (said == nullptr) said = At({"restart", "backoff_initial"});
+    if (said != nullptr && options_.purpose == Purpose::kPolicy && restart.backoff_initial > restart.backoff_max) {
+      Wrong(*said, "makes backoff_initial longer than backoff_max; let it be the shorter one");
+    }
+  }
+
+  void ReadStderr() {
+    const JsonValue* value = At({"stderr"});
+    if (value == nullptr) return;
+    StderrRules& rules = fields_.stderr_rules;
+    if (const JsonValue* file = value->Member("file")) {
+      const auto path = Path(*file, file->string, /*optional=*/false);
+      rules.mode = StderrMode::kFile;
+      if (path.has_value()) rules.file = path->path;
+    } else {
+      rules.mode = value->string == "discard" ? StderrMode::kDiscard : StderrMode::kInherit;
+    }
+  }
+
+  const JsonValue& tree_;
+  const ReadOptions& options_;
+  Mistakes& mistakes_;
+  Draft draft_;
+  PolicyFields& fields_ = draft_.fields;
+};
+
+void AddPaths(absl::string_view flag, const std::vector<std::string>& paths, std::vector<PathGrant>& grants,
+              Draft& draft, Mistakes& mistakes) {
+  for (const std::string& path : paths) {
+    PathGrant grant;
+    const PathProblem problem = NormalisePath(path, &grant.path);
+    if (problem != PathProblem::kNone) {
+      mistakes.Add(flag, absl::StrCat(Quote(path), " ", PathProblemText(problem), "; write the full path"));
+      continue;
+    }
+    grant.origin = std::string(flag);
+    draft.env_names_of_path.erase(grant.path);  // named in full now
+    AddGrant(grants, std::move(grant));
+  }
+}
+
+}  // namespace
+
+Draft ReadFields(const JsonValue& tree, const ReadOptions& options, Mistakes& mistakes) {
+  return Reader(tree, options, mistakes).Read();
+}
+
+void Add(const Additions& additions, Draft& draft, Mistakes& mistakes) {
+  PolicyFields& fields = draft.fields;
+  AddPaths("--ro", additions.ro, fields.filesystem.ro, draft, mistakes);
+  AddPaths("--rw", additions.rw, fields.filesystem.rw, draft, mistakes);
+  for (const auto& [name, value] : additions.env) {
+    std::string wrong = CheckText(Form::kEnvName, name);
+    if (wrong.empty()) wrong = CheckEnvValue(value);
+    if (!wrong.empty()) {
+      mistakes.Add(absl::StrCat("--env ", Quote(name)), wrong);
+      continue;
+    }
+    fields.env.set[name] = value;
+    draft.env_names_of_set.erase(name);
+  }
+  if (additions.network == NetworkMode::kAllowlist) {
+    mistakes.Add("--network", "\"allowlist\" is not enforced yet; write none or host");
+  }
+  if (additions.network.has_value()) fields.network = *additions.network;
+  if (additions.require.has_value()) fields.require = *additions.require;
+  if (!additions.stderr_rules.has_value()) return;
+  fields.stderr_rules = *additions.stderr_rules;
+  if (fields.stderr_rules.mode != StderrMode::kFile) return;
+  const PathProblem problem = NormalisePath(additions.stderr_rules->file, &fields.stderr_rules.file);
+  if (problem != PathProblem::kNone) {
+    mistakes.Add("--stderr", absl::StrCat(Quote(additions.stderr_rules->file), " ", PathProblemText(problem),
+                                          "; write the full path"));
+  }
+}
+
+}  // namespace bulkhead::policy

@@ -1,0 +1,99 @@
+#include "bulkhead/policy/policy.h"
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "bulkhead/policy/ceiling.h"
+#include "bulkhead/policy/compose.h"
+#include "bulkhead/policy/fields.h"
+#include "bulkhead/policy/mistakes.h"
+#include "bulkhead/policy/parse.h"
+
+namespace bulkhead::policy {
+
+class PolicyMaker {
+ public:
+  static Policy Make(PolicyFields fields) { return Policy(std::move(fields)); }
+};
+
+namespace {
+
+// FNV-1a, 64 bits: stable on every machine. It keeps the caches of policies of one name apart; who writes the policies
+// is the same one who would have to fear a collision.
+std::uint64_t Fnv1a(absl::string_view text) {
+  std::uint64_t hash = 14695981039346656037u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return hash;
+}
+
+}  // namespace
+
+std::string CacheKey(absl::string_view identity) {
+  constexpr std::size_t kReadableBytesMax = 40;
+  absl::string_view last = identity;
+  absl::ConsumePrefix(&last, "preset:");
+  last = last.substr(last.rfind('/') + 1);
+  absl::ConsumeSuffix(&last, ".json");
+  std::string key;
+  for (const char c : last.substr(0, kReadableBytesMax)) {
+    const bool plain = absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_';
+    key.push_back(plain ? c : '_');
+  }
+  return absl::StrCat(key, "-", absl::Hex(Fnv1a(identity), absl::kZeroPad16));
+}
+
+absl::StatusOr<PolicyFields> ParseFields(const PolicyText& text, const ParseOptions& options, Unenforced unenforced) {
+  Mistakes mistakes;
+  std::deque<std::string> file_names;
+  const ComposeOptions compose{options.folder, options.read_file, unenforced};
+  const std::string cache_key = CacheKey(PolicyIdentity(text.name, options.folder));
+  ReadOptions read;
+  read.variables = &options.variables;
+  if (options.variables.cache_root.has_value())
+    read.cache = absl::StrCat(*options.variables.cache_root, "/", cache_key);
+
+  Draft draft;
+  if (const std::optional<JsonValue> tree = Compose(text, compose, file_names, mistakes)) {
+    draft = ReadFields(*tree, read, mistakes);
+  }
+  draft.fields.name = text.name;
+  draft.fields.cache_key = cache_key;
+  Add(options.additions, draft, mistakes);
+
+  read.purpose = Purpose::kCeiling;
+  for (const PolicyText& ceiling_text : options.ceilings) {
+    const std::optional<JsonValue> tree = Compose(ceiling_text, compose, file_names, mistakes);
+    if (!tree.has_value()) continue;
+    Draft ceiling = ReadFields(*tree, read, mistakes);
+    ceiling.fields.name = ceiling_text.name;
+    if (mistakes.empty()) NarrowTo(ceiling, draft, mistakes);
+  }
+  absl::Status status = mistakes.ToStatus();
+  if (!status.ok()) return status;
+  return std::move(draft.fields);
+}
+
+absl::StatusOr<Policy> ParsePolicy(const PolicyText& text, const ParseOptions& options) {
+  absl::StatusOr<PolicyFields> fields = ParseFields(text, options, Unenforced::kRefuse);
+  if (!fields.ok()) return fields.status();
+  return PolicyMaker::Make(*std::move(fields));
+}
+
+absl::string_view TierName(Tier tier) {
+  switch (tier) {
+    case Tier::kA:
+      return "A";
+    case Tier::kB:
+      return "B";
+    case Tier::kC:
+      return "C";
+  }
+  return "";
+}
+
+}  // namespace bulkhead::policy
