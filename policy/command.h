@@ -40,6 +40,9 @@ struct ValidatedCommand {
   std::vector<std::string> argv;  // argv[0] as asked for; a relative path was made absolute against `cwd`'s host folder
   std::vector<EnvEntry> env;      // sorted by name, each name once
   std::string cwd;                // absolute, lexically normal
+  // True when the request or the policy names the cwd: it must then be there and visible to the server. Otherwise it is
+  // just where the host happens to be, and a server that can't see it starts elsewhere.
+  bool cwd_asked_for = false;
   // Names of the host's environment that did not pass although `inherit` names them, with the reason, for explain.
   std::vector<std::string> env_dropped;
 };
