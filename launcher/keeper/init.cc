@@ -108,6 +108,7 @@ void PatchOwnPid() {
     char order = 0;
     if (IsError(ready) || Call(__NR_read, g.init_socket, &order, 1) <= 0) {  // the keeper is dead
       KillAndReapAll();
+      RemovePrivateFolder();
       Exit(0);
     }
     ladder = true;

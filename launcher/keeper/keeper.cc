@@ -358,17 +358,8 @@ void ReapAll(const Supervision& s) {
   Close(g.keeper_socket);
 }
 
-void RemoveFolder() {
-  if (g.variant->private_folder == 0) return;
-  if (g.root) {
-    Call(__NR_setresgid, g.run_gid, g.run_gid, g.run_gid);
-    Call(__NR_setresuid, g.run_uid, g.run_uid, g.run_uid);
-  }
-  RemovePrivateFolder(Text(g.variant->private_folder));
-}
-
 [[noreturn]] void ReportEnd() {
-  RemoveFolder();
+  RemovePrivateFolder();
   ResourceUsage usage = {};
   Call(__NR_getrusage, -1 /* RUSAGE_CHILDREN */, &usage);
   const uint64_t user_us =
@@ -419,7 +410,7 @@ void TryVariant(uint32_t index, Supervision& s) {
   const bool started = ok && Supervise(s, index);
   if (s.init_pid > 0) ReapAll(s);
   if (started) ReportEnd();
-  RemoveFolder();
+  RemovePrivateFolder();
   // Killed from outside, or asked to stop, before the server ran: no reason to try the next.
   if (g.fault.error == 0) Fault(Phase::kNone, -EINTR);
 }

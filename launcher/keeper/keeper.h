@@ -64,7 +64,9 @@ void TerminateAllBelow();
 // Reaps what has ended; notes the server's status. True while there are children.
 bool ReapEnded();
 
-void RemovePrivateFolder(const char* path);
+// Removes the folder that lives as long as the server (tiers B and C), as the server's user. Call it when the tree is
+// gone.
+void RemovePrivateFolder();
 
 // Text, freestanding.
 unsigned long Length(const char* text);

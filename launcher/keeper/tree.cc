@@ -155,7 +155,13 @@ void TerminateAllBelow() {
 
 // No recursion, since the server chose the depth: a folder that isn't empty is moved up to the top under a new name and
 // emptied there. A folder the server made unreadable is ours to chmod.
-void RemovePrivateFolder(const char* path) {
+void RemovePrivateFolder() {
+  if (g.variant->private_folder == 0) return;
+  const char* path = Text(g.variant->private_folder);
+  if (g.root) {
+    Call(__NR_setresgid, g.run_gid, g.run_gid, g.run_gid);
+    Call(__NR_setresuid, g.run_uid, g.run_uid, g.run_uid);
+  }
   const long top = Call(__NR_openat, kAtFdCwd, path, kReadOnly | kDirectory | kNoFollow | kCloseOnExec);
   if (IsError(top)) return;
   uint64_t moved = 0;
