@@ -180,6 +180,7 @@ class Validator {
   absl::Status ChooseCwd() {
     std::string asked = request_.cwd;
     if (asked.empty()) asked = policy_.cwd_default;
+    command_.cwd_asked_for = !asked.empty();
     if (asked.empty()) asked = request_.host_cwd;
     if (request_.platform == Platform::kWindows) {
       // Named as it is; the rules for a Windows policy's folders come with the Windows backend.

@@ -71,6 +71,7 @@ absl::StatusOr<PolicyFields> ParseFields(const PolicyText& text, const ParseOpti
     if (!tree.has_value()) continue;
     Draft ceiling = ReadFields(*tree, read, mistakes);
     ceiling.fields.name = ceiling_text.name;
+    draft.fields.narrowed = true;
     if (mistakes.empty()) NarrowTo(ceiling, draft, mistakes);
   }
   absl::Status status = mistakes.ToStatus();
