@@ -33,6 +33,8 @@ APP = os.path.join(CACHE, "app")
 DENY = os.path.join(CACHE, "deny")
 USER = os.environ["BULKHEAD_TEST_USER"]
 AT_ONCE = 2
+# The system's own: the first on the PATH may lie in the home of whoever set it up, where a jail doesn't look.
+PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else "python3"
 
 with open(os.path.join(HERE, "package.json"), encoding="utf-8") as package_file:
     VERSIONS = json.load(package_file)["dependencies"]
@@ -73,7 +75,7 @@ def npm_servers():
 def other_servers():
     note = (("note", {"text": "h\u00e9llo"}),)
     python = f"{APP}/py_server.py"
-    yield Server("python", "python", "none", ("python3", python, "{dir}"), note)
+    yield Server("python", "python", "none", (PYTHON, python, "{dir}"), note)
     yield Server("uvx stand-in", "uvx", "host", (f"{APP}/bin/uvx", python, "{dir}"), note)
     read = (("read_file", {"path": "{dir}/hello.txt"}),)
     yield Server("demo server", "default", "none", (f"{APP}/bin/demo-server",), read)
