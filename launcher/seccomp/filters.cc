@@ -1,0 +1,56 @@
+#include "bulkhead/launcher/seccomp/filters.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "bulkhead/launcher/seccomp/lists.h"
+
+namespace bulkhead::launcher {
+namespace {
+
+struct BuiltIn {
+  Arch arch;
+  FilterName name;
+  FilterView view;
+};
+
+#include "launcher/seccomp/filters.inc"  // generated: kBuiltIn
+
+#if defined(__x86_64__)
+constexpr Arch kNativeArch = Arch::kX86_64;
+#elif defined(__aarch64__)
+constexpr Arch kNativeArch = Arch::kAarch64;
+#else
+#error "no filters for this architecture: add it to launcher/seccomp/generate.cc"
+#endif
+
+}  // namespace
+
+FilterView FilterFor(FilterName name, Arch arch) {
+  for (const BuiltIn& built_in : kBuiltIn) {
+    if (built_in.arch == arch && built_in.name == name) return built_in.view;
+  }
+  return {nullptr, 0};
+}
+
+FilterView BuiltInFilter(FilterName name) { return FilterFor(name, kNativeArch); }
+
+std::vector<DeniedCall> DescribeFilter(FilterName name) {
+  std::vector<DeniedCall> denied;
+  FilterList list = ListOf(name);
+  for (const Rule& rule : list.rules) {
+    if (rule.error == 0) continue;
+    for (std::string& call : CallsOf(rule)) {
+      if (rule.condition_count != 0) absl::StrAppend(&call, "(", rule.what, ")");
+      // Rules that differ in a detail only, such as one for each half of a pointer, read the same.
+      bool seen = std::any_of(denied.begin(), denied.end(), [&](const DeniedCall& d) { return d.call == call; });
+      if (!seen) denied.push_back({call, ErrorName(rule.error)});
+    }
+  }
+  if (list.refuses_unknown) denied.push_back({"any call newer than Linux 7.0", ErrorName(ENOSYS)});
+  denied.push_back({"any call of another architecture, such as i386", ErrorName(ENOSYS)});
+  return denied;
+}
+
+}  // namespace bulkhead::launcher
