@@ -9,10 +9,11 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-: "${BULKHEAD:=$here/../bin/bulkhead}" "${DEMO_SERVER:=$here/../bin/demo-server}"
+BULKHEAD=$(realpath "${BULKHEAD:-$here/../bin/bulkhead}")
+DEMO_SERVER=$(realpath "${DEMO_SERVER:-$here/../bin/demo-server}")
 
 folder=$(mktemp -d "${TMPDIR:-/tmp}/bulkhead-demo.XXXXXX")
-trap 'chmod -R u+rwX "$folder" && rm -rf "$folder"' EXIT
+trap 'cd / && chmod -R u+rwX "$folder" && rm -rf "$folder"' EXIT
 chmod 755 "$folder"
 
 # The server as everyone can run it, wherever the checkout is.
@@ -20,10 +21,11 @@ install -m 755 "$DEMO_SERVER" "$folder/demo-server"
 
 # The user of this story: a home with a key in it, and a token in the environment.
 export HOME=$folder/home
-mkdir -p "$HOME/.ssh" "$folder/data"
+mkdir -p "$HOME/.ssh" "$folder/data" "$folder/project"
 echo "the-private-key-of-this-demo" > "$HOME/.ssh/id_test"
 echo "Hello from a file that the server was given." > "$folder/data/hello.txt"
 export DEMO_API_TOKEN=the-token-of-this-demo
+cd "$folder/project" # the workspace, which a server may read
 
 mistakes=0
 

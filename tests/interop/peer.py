@@ -62,7 +62,8 @@ def identities(cache, user_name):
         login = pwd.getpwuid(os.getuid()).pw_name
         everyone.append(Identity("user", os.getuid(), os.getgid(), login, os.path.join(cache, "home-user"), False))
     for identity in everyone:
-        os.makedirs(identity.home, mode=0o755, exist_ok=True)
+        os.makedirs(identity.home, exist_ok=True)
+        os.chmod(identity.home, 0o700)
         if identity.switch and os.stat(identity.home).st_uid != identity.uid:
             subprocess.run(["chown", "-R", f"{identity.uid}:{identity.gid}", identity.home], check=True)
     return everyone
