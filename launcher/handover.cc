@@ -52,7 +52,7 @@ absl::StatusOr<UniqueFd> OpenStderrFile(const std::string& path) {
   struct stat info;
   if (fstat(fd.get(), &info) != 0) return refuse(strerror(errno));
   if (!S_ISREG(info.st_mode)) return refuse("it is not a regular file");
-  if (fcntl(fd.get(), F_SETFL, O_APPEND) != 0) return refuse(strerror(errno));
+  if (fcntl(fd.get(), F_SETFL, O_APPEND) != 0 || !MoveAboveTargets(fd)) return refuse(strerror(errno));
   return fd;
 }
 
@@ -99,23 +99,24 @@ UniqueFd OpenPidFd(pid_t pid) {
   return fd;
 }
 
+UniqueFd OpenNull() {
+  UniqueFd fd(open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (fd.valid() && !MoveAboveTargets(fd)) fd.reset();
+  return fd;
+}
+
 absl::StatusOr<UniqueFd> OpenServerStderr(const policy::StderrRules& rules) {
   UniqueFd fd;
   switch (rules.mode) {
     case policy::StderrMode::kInherit:
-      return fd;
+      break;
     case policy::StderrMode::kDiscard:
-      fd.reset(open("/dev/null", O_RDWR | O_CLOEXEC));
+      fd = OpenNull();
       if (!fd.valid()) return OurError("cannot open \"/dev/null\" for the server's stderr", errno);
       break;
-    case policy::StderrMode::kFile: {
-      absl::StatusOr<UniqueFd> file = OpenStderrFile(rules.file);
-      if (!file.ok()) return file.status();
-      fd = *std::move(file);
-      break;
-    }
+    case policy::StderrMode::kFile:
+      return OpenStderrFile(rules.file);
   }
-  if (!MoveAboveTargets(fd)) return OurError("cannot open the server's stderr", errno);
   return fd;
 }
 

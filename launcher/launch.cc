@@ -58,10 +58,8 @@ absl::Status MakeStderr(const policy::StderrRules& rules, LaunchOptions::Stderr 
   ends.fd[STDERR_FILENO].reset(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, kFirstFreeFd));
   if (ends.fd[STDERR_FILENO].valid()) return absl::OkStatus();
   if (errno != EBADF) return OurError(kWhat, errno);
-  absl::StatusOr<UniqueFd> null = OpenServerStderr({policy::StderrMode::kDiscard, ""});
-  if (!null.ok()) return null.status();
-  ends.fd[STDERR_FILENO] = *std::move(null);
-  return absl::OkStatus();
+  ends.fd[STDERR_FILENO] = OpenNull();
+  return ends.fd[STDERR_FILENO].valid() ? absl::OkStatus() : OurError(kWhat, errno);
 }
 
 absl::Status MakeControl(Ends& ends, Impl& impl) {
@@ -84,6 +82,8 @@ absl::Status MakeEnds(const LaunchPlan& plan, const LaunchOptions& options, Ends
   if (!status.ok()) return status;
   ends.fd[wire::kPlanFd] = SealedMemfd("bulkhead-plan", plan.bytes(), MemfdUse::kRead);
   if (!ends.fd[wire::kPlanFd].valid()) return OurError("cannot write the plan to a memfd", errno);
+  ends.fd[wire::kReportFd] = OpenNull();
+  if (!ends.fd[wire::kReportFd].valid()) return OurError(kWhat, errno);
   return absl::OkStatus();
 }
 
@@ -100,10 +100,7 @@ int Spawn(int keeper_fd, const Ends& ends, pid_t& pid) {
     return error;
   }
   for (int target = 0; target < kFirstFreeFd && error == 0; ++target) {
-    const int source = ends.fd[target].get();
-    // What the host has there itself, without CLOEXEC, is not for the keeper.
-    error = source >= 0 ? posix_spawn_file_actions_adddup2(&actions, source, target)
-                        : posix_spawn_file_actions_addclose(&actions, target);
+    error = posix_spawn_file_actions_adddup2(&actions, ends.fd[target].get(), target);
   }
   sigset_t none;
   sigemptyset(&none);

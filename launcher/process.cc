@@ -27,6 +27,13 @@ bool IsReadable(int fd) {
   return poll(&poll_fd, 1, 0) == 1;
 }
 
+// ECHILD, when the host ignores SIGCHLD or reaps all children itself, is as good.
+void Reap(int pidfd) {
+  siginfo_t info;
+  while (waitid(P_PIDFD, static_cast<id_t>(pidfd), &info, WEXITED | WNOHANG) != 0 && errno == EINTR) {
+  }
+}
+
 // The rest of the time in whole milliseconds, rounded up; -1: no deadline.
 int MillisecondsUntil(const std::optional<std::chrono::steady_clock::time_point>& deadline) {
   if (!deadline) return -1;
@@ -87,14 +94,14 @@ bool Process::Impl::Settle() {
   if (status) return true;
   if (!keeper_gone && keeper.valid() && IsReadable(keeper.get())) {
     keeper_gone = true;
-    siginfo_t info;
-    // ECHILD when the host ignores SIGCHLD or reaps all children itself: the status comes by the socket.
-    while (waitid(P_PIDFD, static_cast<id_t>(keeper.get()), &info, WEXITED | WNOHANG) != 0 && errno == EINTR) {
-    }
+    Reap(keeper.get());
   }
   ReadMessages();  // after the keeper's end: all that it said is here
   if (!keeper_gone) return false;
-  if (!exited && init.valid() && !IsReadable(init.get())) return false;  // the tree of a killed keeper
+  if (!exited && init.valid()) {  // the keeper was killed; the init ends the tree, then itself
+    if (!IsReadable(init.get())) return false;
+    Reap(init.get());  // ours only if this process is a child subreaper
+  }
   status = StatusOf(exited);
   if (const auto timer = stop_timer.lock()) timer->cancel();
   return true;
@@ -227,9 +234,6 @@ void Process::Kill() { impl_->Send(wire::kKill); }
 
 void Process::End() {
   if (!impl_) return;
-  impl_->in.reset();
-  impl_->out.reset();
-  impl_->err.reset();
   if (impl_->owner == getpid() && !impl_->AwaitEnd(Impl::Clock::now())) {
     Kill();
     if (!impl_->AwaitEnd(Impl::Clock::now() + kKeeperKillTime)) {
@@ -237,6 +241,10 @@ void Process::End() {
       impl_->AwaitEnd(Impl::Clock::now() + kKernelKillTime);
     }
   }
+  // A handler that waits still has its part of the rest. After the kill, or a server might see a SIGPIPE first.
+  impl_->in.reset();
+  impl_->out.reset();
+  impl_->err.reset();
   impl_.reset();
 }
 

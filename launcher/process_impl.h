@@ -70,6 +70,7 @@ class ProcessMaker {
  public:
   using Impl = Process::Impl;
   static Process Make(std::shared_ptr<Impl> impl) { return Process(std::move(impl)); }
+  static Impl& ImplOfForTest(Process& process) { return *process.impl_; }
 };
 
 }  // namespace bulkhead::launcher
