@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "bulkhead/cli/explain.h"
 #include "bulkhead/cli/words.h"
@@ -14,8 +13,6 @@
 
 namespace bulkhead::cli {
 namespace {
-
-constexpr std::size_t kColumnsMax = 110;
 
 using Rows = std::vector<std::vector<std::string>>;
 
@@ -44,16 +41,7 @@ class Page {
     for (std::size_t i = 0; i + 1 < row.size(); ++i) {
       absl::StrAppend(&line, row[i], std::string(columns[i] - row[i].size() + 2, ' '));
     }
-    const std::size_t indent = line.size();
-    for (const absl::string_view word : absl::StrSplit(row.back(), ' ')) {
-      if (line.size() > indent && line.size() + 1 + word.size() > kColumnsMax) {
-        absl::StrAppend(&text_, line, "\n");
-        line = std::string(indent, ' ');
-      }
-      absl::StrAppend(&line, line.size() > indent ? " " : "", word);
-    }
-    while (!line.empty() && line.back() == ' ') line.pop_back();
-    absl::StrAppend(&text_, line, "\n");
+    AppendWrapped(&text_, line, line.size(), row.back());
   }
 
   const Style& style_;

@@ -5,25 +5,15 @@
 #include "absl/strings/str_split.h"
 #include "bulkhead/cli/flag_table.h"
 #include "bulkhead/cli/flags.h"
+#include "bulkhead/cli/output.h"
 
 namespace bulkhead::cli {
 namespace {
 
-constexpr std::size_t kColumnsMax = 110;
-
-// "  LEFT   TEXT", with TEXT wrapped and its later lines indented below its first.
 void AppendRow(std::string* out, absl::string_view left, std::size_t left_columns, absl::string_view text) {
-  std::string line =
-      absl::StrCat("  ", left, std::string(std::max(left_columns, left.size()) - left.size(), ' '), "  ");
-  const std::size_t indent = line.size();
-  for (const absl::string_view word : absl::StrSplit(text, ' ')) {
-    if (line.size() > indent && line.size() + 1 + word.size() > kColumnsMax) {
-      absl::StrAppend(out, line, "\n");
-      line = std::string(indent, ' ');
-    }
-    absl::StrAppend(&line, line.size() > indent ? " " : "", word);
-  }
-  absl::StrAppend(out, line, "\n");
+  const std::string padding(std::max(left_columns, left.size()) - left.size(), ' ');
+  const std::string start = absl::StrCat("  ", left, padding, "  ");
+  AppendWrapped(out, start, start.size(), text);
 }
 
 std::string FlagColumn(const FlagSpec& spec) {

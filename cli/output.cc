@@ -14,6 +14,8 @@
 namespace bulkhead::cli {
 namespace {
 
+constexpr std::size_t kColumnsMax = 110;
+
 // Returns 0 or an errno.
 int WriteAll(int fd, absl::string_view text) {
   while (!text.empty()) {
@@ -70,6 +72,26 @@ std::string Quote(absl::string_view word) {
     if (word[i] == '\xc2' && next >= 0x80 && next <= 0x9f) return absl::StrCat("\"", absl::CHexEscape(word), "\"");
   }
   return absl::StrCat("\"", absl::Utf8SafeCHexEscape(word), "\"");
+}
+
+void AppendWrapped(std::string* out, absl::string_view left, std::size_t indent, absl::string_view text) {
+  absl::StrAppend(out, left);
+  std::size_t column = indent;
+  bool first = true;
+  for (const absl::string_view word : absl::StrSplit(text, ' ')) {
+    if (!first && column + 1 + word.size() > kColumnsMax) {
+      absl::StrAppend(out, "\n", std::string(indent, ' '));
+      column = indent;
+    } else if (!first) {
+      absl::StrAppend(out, " ");
+      ++column;
+    }
+    absl::StrAppend(out, word);
+    column += word.size();
+    first = false;
+  }
+  while (absl::EndsWith(*out, " ")) out->pop_back();
+  absl::StrAppend(out, "\n");
 }
 
 Style Style::ForStdout() {

@@ -3,6 +3,7 @@
 #ifndef BULKHEAD_CLI_OUTPUT_H_
 #define BULKHEAD_CLI_OUTPUT_H_
 
+#include <cstddef>
 #include <string>
 
 #include "absl/status/status.h"
@@ -28,6 +29,10 @@ int PrintResult(absl::string_view text);
 
 // `word` as it is when it is plain; else in double quotes, with everything that could confuse a terminal escaped.
 std::string Quote(absl::string_view word);
+
+// Appends `left`, then `text` broken into lines at its spaces; the later ones begin below `text`, at `indent`, which is
+// how many columns `left` takes.
+void AppendWrapped(std::string* out, absl::string_view left, std::size_t indent, absl::string_view text);
 
 // Escape sequences, or nothing when they aren't wanted.
 class Style {

@@ -1,6 +1,7 @@
 #include "bulkhead/cli/prepare.h"
 
 #include <utility>
+#include <vector>
 
 #include "bulkhead/cli/host.h"
 #include "bulkhead/cli/output.h"
@@ -11,18 +12,20 @@
 namespace bulkhead::cli {
 namespace {
 
-absl::StatusOr<policy::Policy> LoadRequested(Request* request) {
-  absl::Status status = policy::LoadCeilings(request->ceiling_paths, &request->options);
-  if (!status.ok()) return status;
-  if (!request->policy_path.empty()) return policy::LoadPolicy(request->policy_path, request->options);
-  absl::StatusOr<std::string> text = policy::PresetText(request->preset);
-  if (!text.ok()) return text.status();
-  return policy::ParsePolicy({"preset:" + request->preset, *std::move(text)}, request->options);
+absl::StatusOr<policy::Policy> LoadRequested(const Request& request, const policy::ParseOptions& options) {
+  // The machine's own ceiling is among the options' already.
+  constexpr absl::string_view kNoFurtherCeiling;
+  if (request.policy_path.empty()) return policy::LoadPreset(request.preset, options, kNoFurtherCeiling);
+  return policy::LoadPolicy(request.policy_path, options, kNoFurtherCeiling);
 }
 
-// A ceiling that refuses is a refusal; a policy that is missing or wrong is our failure, never "command not found".
-int ExitCodeForPolicyError(const absl::Status& status) {
-  return absl::IsPermissionDenied(status) ? kExitRefused : kExitFailed;
+// A policy that is missing or wrong is our failure, never "command not found". When it would be fine without its
+// ceilings, one of these is wrong, or leaves nothing: a refusal.
+int ExitCodeForPolicyError(const Request& request) {
+  if (request.options.ceilings.empty()) return kExitFailed;
+  policy::ParseOptions without_ceilings = request.options;
+  without_ceilings.ceilings.clear();
+  return LoadRequested(request, without_ceilings).ok() ? kExitRefused : kExitFailed;
 }
 
 int FailWith(Command command, const absl::Status& status, int exit_code) {
@@ -34,8 +37,11 @@ int FailWith(Command command, const absl::Status& status, int exit_code) {
 int Prepare(Command command, const Flags& flags, std::optional<Prepared>* prepared) {
   absl::StatusOr<Request> request = MakeRequest(flags, ReadHost());
   if (!request.ok()) return FailWith(command, request.status(), ExitCodeForRequestError(request.status()));
-  absl::StatusOr<policy::Policy> policy = LoadRequested(&*request);
-  if (!policy.ok()) return Fail(policy.status(), ExitCodeForPolicyError(policy.status()));
+  absl::StatusOr<std::vector<policy::PolicyText>> ceilings = policy::LoadCeilings(request->ceiling_paths);
+  if (!ceilings.ok()) return Fail(ceilings.status(), kExitRefused);
+  request->options.ceilings = *std::move(ceilings);
+  absl::StatusOr<policy::Policy> policy = LoadRequested(*request, request->options);
+  if (!policy.ok()) return Fail(policy.status(), ExitCodeForPolicyError(*request));
   const absl::StatusOr<policy::ValidatedCommand> valid = policy::ValidateCommand(*policy, request->command);
   if (!valid.ok()) return FailWith(command, valid.status(), launcher::ExitCodeForStatus(valid.status()));
   launcher::PlanOptions options;

@@ -15,13 +15,15 @@
 namespace bulkhead::cli {
 namespace {
 
-// The first comment of a preset's text says what it is for.
+// The first paragraph of a preset's first comment says what it is for.
 std::string FirstComment(absl::string_view text) {
+  std::vector<absl::string_view> lines;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     line = absl::StripAsciiWhitespace(line);
-    if (absl::ConsumePrefix(&line, "//")) return std::string(absl::StripAsciiWhitespace(line));
+    if (!absl::ConsumePrefix(&line, "//") || line.empty()) break;
+    lines.push_back(absl::StripAsciiWhitespace(line));
   }
-  return "";
+  return absl::StrJoin(lines, " ");
 }
 
 int PrintOne(absl::string_view asked_for) {
@@ -46,7 +48,8 @@ int PresetsCommand(const Flags& flags) {
   for (const std::string& name : names) {
     const absl::StatusOr<std::string> text = policy::PresetText(name);
     if (!text.ok()) return Fail(text.status(), kExitFailed);
-    absl::StrAppend(&out, style.Bold(name), std::string(columns - name.size() + 2, ' '), FirstComment(*text), "\n");
+    const std::string padding(columns - name.size() + 2, ' ');
+    AppendWrapped(&out, absl::StrCat(style.Bold(name), padding), columns + 2, FirstComment(*text));
   }
   return PrintResult(out);
 }

@@ -340,7 +340,7 @@ TEST_F(CliTest, ExplainNamesWhatIsGrantedAndWhereItComesFrom) {
 
 TEST_F(CliTest, ExplainNeverShowsAValueOfTheEnvironment) {
   const std::string file = home_.Write("p.json", R"({"version": 1, "extends": ["preset:default"], "env": {
-      "inherit": ["CANARY"], "set": {"S": "canary-7f3a"}, "secret": {"T": {"env": "CANARY"}}}})");
+      "inherit": ["CANARY"], "set": {"S": "canary-7f3a"}}})");
   for (const Words& words : std::vector<Words>{{"explain", "--policy", file, "/bin/true"},
                                                {"explain", "-v", "--policy", file, "/bin/true"},
                                                {"explain", "--json", "--policy", file, "/bin/true"}}) {

@@ -27,6 +27,24 @@ TEST(QuoteTest, NothingReachesATerminalAsAControlCharacter) {
   EXPECT_EQ(Quote("\xc2\x9bK"), "\"\\xc2\\x9bK\"");
 }
 
+TEST(AppendWrappedTest, LinesEndBeforeTheLimitAndBeginBelowTheText) {
+  std::string out;
+  AppendWrapped(&out, "ab  ", 4, std::string(50, 'x') + " " + std::string(55, 'y') + " z");  // 4 + 50 + 1 + 55 = 110
+  EXPECT_EQ(out, "ab  " + std::string(50, 'x') + " " + std::string(55, 'y') + "\n    z\n");
+  out.clear();
+  AppendWrapped(&out, "ab  ", 4, std::string(50, 'x') + " " + std::string(56, 'y') + " z");
+  EXPECT_EQ(out, "ab  " + std::string(50, 'x') + "\n    " + std::string(56, 'y') + " z\n");
+}
+
+TEST(AppendWrappedTest, AWordThatIsTooLongStaysWhole) {
+  std::string out;
+  AppendWrapped(&out, "", 0, std::string(200, 'x'));
+  EXPECT_EQ(out, std::string(200, 'x') + "\n");
+  out.clear();
+  AppendWrapped(&out, "ab  ", 4, "");
+  EXPECT_EQ(out, "ab\n");
+}
+
 TEST(StyleTest, WithoutColoursTextIsUntouched) { EXPECT_EQ(Style::None().Bold("x"), "x"); }
 
 TEST(SizeWordsTest, TheLargestUnitThatFitsIsUsed) {
