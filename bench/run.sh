@@ -1,0 +1,21 @@
+#!/bin/bash
+# Run by "./dev bench [ROUNDS]": the benchmarks, one after the other, and the memory of our own processes.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+rounds=${1:-100}
+bulkhead=${BULKHEAD:-$PWD/bin/bulkhead}
+
+echo "== launching"
+"$BENCH_BIN/launch_bench" "$bulkhead" "$BENCH_BIN/tiny" "$rounds" 10
+"$BENCH_BIN/launch_bench" "$bulkhead" "$BENCH_BIN/tiny" "$rounds" 2048
+
+echo "== memory of keeper and jail init beside a server"
+coproc SERVER { exec "$bulkhead" run /bin/sh -c 'echo up; exec cat'; }
+keeper=$SERVER_PID
+read -r _ <&"${SERVER[0]}"
+for pid in $keeper $(cat "/proc/$keeper/task/$keeper/children"); do
+  printf '  %-16s %4d KiB PSS\n' "$(cat "/proc/$pid/comm")" "$(awk '/^Pss:/ { print $2 }' "/proc/$pid/smaps_rollup")"
+done
+echo "  Both show the same pages: they share one address space, so together they take what one line says."
+exec {SERVER[1]}>&-
+wait "$keeper"
