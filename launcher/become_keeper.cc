@@ -65,7 +65,11 @@ void SetCloexecOneByOne() {
 // Puts each source, all of which are above the targets, where the keeper expects it, and lets nothing else through.
 int Place(const UniqueFd (&sources)[kFirstFreeFd]) {
   for (int target = STDERR_FILENO + 1; target < kFirstFreeFd; ++target) {
-    if (dup2(sources[target].get(), target) < 0) return errno;
+    if (!sources[target].valid()) {
+      close(target);
+    } else if (dup2(sources[target].get(), target) < 0) {
+      return errno;
+    }
   }
   if (syscall(SYS_close_range, kFirstFreeFd, ~0u, CLOSE_RANGE_CLOEXEC) != 0) SetCloexecOneByOne();
   return 0;
@@ -110,10 +114,6 @@ absl::Status BecomeKeeper(const LaunchPlan& plan, const std::string& report_path
   sources[wire::kControlFd] = *std::move(parent);
   sources[wire::kReportFd] = *std::move(report);
   sources[wire::kServerStderrFd] = *std::move(server_stderr);
-  for (int target = wire::kControlFd; target < kFirstFreeFd; ++target) {
-    if (!sources[target].valid()) sources[target] = OpenNull();
-    if (!sources[target].valid()) return OurError(kWhat, errno);
-  }
   return ExecuteKeeper([&sources](int keeper) { return Execute(keeper, sources); });
 }
 

@@ -15,8 +15,7 @@
 
 namespace bulkhead::launcher {
 
-// The keeper starts with all descriptors below this one, since it closes some of them by number, and with none from here
-// on. Those without a use in a mode are OpenNull().
+// The keeper starts with no descriptor from this one on.
 inline constexpr int kFirstFreeFd = wire::kServerStderrFd + 1;
 
 // "<what>: <the kernel's word for error>", as ResourceExhausted where resources ran out, else Internal.
@@ -32,7 +31,7 @@ UniqueFd SealedMemfd(const char* name, absl::string_view content, MemfdUse use);
 // A pidfd, above the targets, or empty and errno.
 UniqueFd OpenPidFd(pid_t pid);
 
-// /dev/null, read and write, above the targets, or empty and errno.
+// /dev/null, above the targets, or empty and errno.
 UniqueFd OpenNull();
 
 // What the server's stderr is to be when the policy says discard or file; empty for inherit.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "bulkhead/launcher/handover.h"
 
 namespace bulkhead::launcher {

@@ -9,13 +9,10 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
+#include "bulkhead/launcher/keeper/keeper_bytes.h"
 #include "bulkhead/launcher/unique_fd.h"
 
 namespace bulkhead::launcher {
-
-// The ELF file, as built together with this library.
-absl::string_view KeeperBytes();
 
 // Where an installed copy may be, tried in this order.
 inline constexpr const char* kInstalledKeepers[] = {"/usr/lib/bulkhead/keeper", "/usr/libexec/bulkhead/keeper"};

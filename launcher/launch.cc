@@ -82,8 +82,6 @@ absl::Status MakeEnds(const LaunchPlan& plan, const LaunchOptions& options, Ends
   if (!status.ok()) return status;
   ends.fd[wire::kPlanFd] = SealedMemfd("bulkhead-plan", plan.bytes(), MemfdUse::kRead);
   if (!ends.fd[wire::kPlanFd].valid()) return OurError("cannot write the plan to a memfd", errno);
-  ends.fd[wire::kReportFd] = OpenNull();
-  if (!ends.fd[wire::kReportFd].valid()) return OurError(kWhat, errno);
   return absl::OkStatus();
 }
 
@@ -100,7 +98,10 @@ int Spawn(int keeper_fd, const Ends& ends, pid_t& pid) {
     return error;
   }
   for (int target = 0; target < kFirstFreeFd && error == 0; ++target) {
-    error = posix_spawn_file_actions_adddup2(&actions, ends.fd[target].get(), target);
+    const int source = ends.fd[target].get();
+    // What the host has there itself, without CLOEXEC, is not for the keeper.
+    error = source >= 0 ? posix_spawn_file_actions_adddup2(&actions, source, target)
+                        : posix_spawn_file_actions_addclose(&actions, target);
   }
   sigset_t none;
   sigemptyset(&none);

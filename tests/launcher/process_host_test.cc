@@ -93,7 +93,10 @@ void ReapEveryone() {
 class HostTest : public testing::Test {
  protected:
   static void SetUpTestSuite() { AdoptOrphans(); }
-  void TearDown() override { EXPECT_FALSE(HasChildren()); }
+  void TearDown() override {
+    EXPECT_FALSE(HasChildren());
+    EndLeftovers();
+  }
 };
 
 class HabitTest : public HostTest, public testing::WithParamInterface<std::tuple<std::string, std::string>> {};

@@ -75,9 +75,11 @@ BarePlanOptions WithStderr(BarePlanOptions options, policy::StderrMode mode, std
 class ProcessTest : public testing::TestWithParam<uint32_t> {
  protected:
   static void SetUpTestSuite() { AdoptOrphans(); }
-  void SetUp() override { ASSERT_FALSE(HasChildren()) << "left by an earlier test"; }
   // Nothing of any test may be left, not even a zombie.
-  void TearDown() override { EXPECT_FALSE(HasChildren()); }
+  void TearDown() override {
+    EXPECT_FALSE(HasChildren());
+    EndLeftovers();
+  }
 
   static BarePlanOptions Options() {
     BarePlanOptions options;
@@ -370,14 +372,14 @@ TEST_P(ProcessTest, ACoroutineThatIsDestroyedWhileItWaitsEndsItsTree) {
   {
     asio::io_context context;
     const auto run = [&]() -> asio::awaitable<void> {
-      Process process = StartTree({"wait", token});
-      absl::StatusOr<Process> own = Launch(ProbePlan({"wait", token}), context.get_executor());
-      EXPECT_TRUE(own.ok()) << own.status();
-      co_await own->AsyncWait(asio::use_awaitable);
+      absl::StatusOr<Process> process = Launch(ProbePlan({"wait", token}), context.get_executor());
+      EXPECT_TRUE(process.ok()) << process.status();
+      EXPECT_THAT(ReadLine(process->stdout_fd().get()), StartsWith("ready "));
+      co_await process->AsyncWait(asio::use_awaitable);
     };
     asio::co_spawn(context, run, asio::detached);
     context.poll();
-    EXPECT_EQ(Living(token).size(), 2u);
+    EXPECT_EQ(Living(token).size(), 1u);
   }
   EXPECT_THAT(Living(token), IsEmpty());
 }

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -95,6 +96,14 @@ inline bool OnlyZombiesWereLeft() {
     info.si_pid = 0;
     if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | __WALL) != 0) return true;
     if (info.si_pid == 0) return false;
+  }
+}
+
+// Kills and reaps what a test that failed has left, so that the next one begins with nothing.
+inline void EndLeftovers() {
+  while (HasChildren()) {
+    for (const int pid : ChildrenOf(getpid())) kill(pid, SIGKILL);
+    waitpid(-1, nullptr, __WALL);
   }
 }
 
