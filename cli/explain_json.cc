@@ -53,7 +53,10 @@ Json FilesJson(const Prepared& prepared) {
   json["grants"] = std::move(grants);
   json["home"] = Text(HomeWord(files.home));
   json["tmp"] = Text(TmpWord(files.tmp));
-  json["made_when_it_starts"] = prepared.plan.folders_to_make();
+  json["made_when_it_starts"] = Json::array();
+  for (const launcher::FolderToMake& folder : prepared.plan.folders_to_make()) {
+    json["made_when_it_starts"].push_back(folder.path);
+  }
   return json;
 }
 

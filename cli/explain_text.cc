@@ -101,8 +101,9 @@ Rows FileRows(const Prepared& prepared) {
   AppendGrants("there but unreadable", files.hide, &rows);
   rows.push_back({"home", std::string(HomeWord(files.home)), ""});
   rows.push_back({"tmp", std::string(TmpWord(files.tmp)), ""});
-  for (const std::string& folder : prepared.plan.folders_to_make()) {
-    rows.push_back({"made when it starts", Quote(folder), ""});
+  for (const launcher::FolderToMake& folder : prepared.plan.folders_to_make()) {
+    rows.push_back({"made when it starts", Quote(folder.path),
+                    folder.owner.has_value() ? absl::StrCat("for uid ", folder.owner->uid) : ""});
   }
   return rows;
 }
@@ -135,10 +136,10 @@ Rows SyscallRows(const policy::PolicyFields& policy) {
   Rows rows;
   for (auto& [error, calls] : by_error) {
     std::sort(calls.begin(), calls.end());
-    rows.push_back({error, absl::StrJoin(calls, " ")});
+    rows.push_back({error, absl::StrJoin(calls, ", ")});
   }
-  if (!policy.syscalls_deny.empty()) rows.push_back({"by the policy", absl::StrJoin(policy.syscalls_deny, " ")});
-  if (!policy.syscalls_allow.empty()) rows.push_back({"allowed after all", absl::StrJoin(policy.syscalls_allow, " ")});
+  if (!policy.syscalls_deny.empty()) rows.push_back({"by the policy", absl::StrJoin(policy.syscalls_deny, ", ")});
+  if (!policy.syscalls_allow.empty()) rows.push_back({"allowed after all", absl::StrJoin(policy.syscalls_allow, ", ")});
   return rows;
 }
 

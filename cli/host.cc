@@ -93,6 +93,7 @@ Host ReadHost() {
   }
   while (host.home.size() > 1 && host.home.back() == '/') host.home.pop_back();
   if (!host.home.empty() && realpath(host.home.c_str(), buffer) != nullptr) host.home_on_disk = buffer;
+  host.is_root = geteuid() == 0;
   return host;
 }
 

@@ -17,6 +17,7 @@ struct Host {
   int cwd_errno = 0;         // why, then
   std::string home;          // $HOME when absolute, else from /etc/passwd; empty: unknown
   std::string home_on_disk;  // the same with links resolved; empty when it does not exist
+  bool is_root = false;
 };
 
 Host ReadHost();

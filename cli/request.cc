@@ -138,6 +138,9 @@ policy::Variables MakeVariables(const Flags& flags, const Host& host) {
   // The XDG base directory specification: a relative value is to be ignored.
   if (const std::optional<std::string> cache = AbsoluteVariable(host, "XDG_CACHE_HOME")) {
     variables.cache_root = absl::StrCat(*cache, "/bulkhead");
+  } else if (host.is_root) {
+    // The server is never root, and root's home is closed to whoever it is.
+    variables.cache_root = "/var/cache/bulkhead";
   } else if (!host.home.empty()) {
     variables.cache_root = absl::StrCat(host.home, "/.cache/bulkhead");
   }

@@ -1,10 +1,12 @@
 #include "tests/cli/bulkhead_process.h"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,6 +34,10 @@ std::vector<char*> Pointers(const std::vector<std::string>& words) {
   return pointers;
 }
 
+bool BecomeOrdinaryUser() {
+  return setgroups(0, nullptr) == 0 && setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0;
+}
+
 // Reads both pipes until both are at their end. False when that takes too long.
 bool ReadBoth(int out_fd, int err_fd, Result* result) {
   pollfd fds[2] = {{out_fd, POLLIN, 0}, {err_fd, POLLIN, 0}};
@@ -55,7 +61,7 @@ bool ReadBoth(int out_fd, int err_fd, Result* result) {
 }  // namespace
 
 Result RunBulkhead(const Invocation& invocation) {
-  const std::string path = BinaryPath();
+  const int binary = open(BinaryPath().c_str(), O_PATH | O_CLOEXEC);
   std::vector<std::string> words = {"bulkhead"};
   words.insert(words.end(), invocation.words.begin(), invocation.words.end());
   std::vector<std::string> env;
@@ -74,9 +80,12 @@ Result RunBulkhead(const Invocation& invocation) {
     dup2(stdout_fd, 1);
     dup2(err[1], 2);
     for (const int fd : invocation.closed) close(fd);
-    execve(path.c_str(), argv.data(), envp.data());
+    if (invocation.as_ordinary_user && geteuid() == 0 && !BecomeOrdinaryUser()) _exit(202);
+    // By descriptor: other users can't reach the folder that the binary lies in.
+    syscall(SYS_execveat, binary, "", argv.data(), envp.data(), AT_EMPTY_PATH);
     _exit(201);
   }
+  close(binary);
   close(in[0]);
   close(out[1]);
   close(err[1]);

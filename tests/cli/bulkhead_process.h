@@ -13,8 +13,9 @@ struct Invocation {
   std::map<std::string, std::string> env;  // all of it
   std::string cwd = "/";
   std::string stdin_text;
-  std::vector<int> closed;  // of 0, 1 and 2
-  std::string stdout_path;  // instead of a pipe
+  std::vector<int> closed;        // of 0, 1 and 2
+  bool as_ordinary_user = false;  // when the test runs as root
+  std::string stdout_path;        // instead of a pipe
 };
 
 struct Result {

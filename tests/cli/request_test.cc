@@ -89,6 +89,15 @@ TEST(VariablesTest, TheCacheFollowsXdgWhenThatIsAbsolute) {
   EXPECT_EQ(MakeVariables(Flags(), host).cache_root, std::nullopt);
 }
 
+TEST(VariablesTest, TheCacheOfRootIsWhereItsServersCanReachIt) {
+  Host host = HostInProject();
+  ASSERT_EQ(MakeVariables(Flags(), host).cache_root, "/home/ann/.cache/bulkhead");
+  host.is_root = true;
+  EXPECT_EQ(MakeVariables(Flags(), host).cache_root, "/var/cache/bulkhead");
+  host.env["XDG_CACHE_HOME"] = "/srv/cache";
+  EXPECT_EQ(MakeVariables(Flags(), host).cache_root, "/srv/cache/bulkhead");
+}
+
 TEST(VariablesTest, TmpdirCountsWhenAbsolute) {
   Host host = HostInProject();
   EXPECT_EQ(MakeVariables(Flags(), host).tmp, "/tmp");
