@@ -57,8 +57,8 @@ def cross_command(entry, include):
 
 
 def compile_one(entry, include):
-    result = subprocess.run(cross_command(entry, include), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                            check=False)
+    result = subprocess.run(cross_command(entry, include), cwd=entry["directory"], stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, check=False)
     if result.returncode != 0:
         print("FAIL %s\n%s" % (entry["file"], result.stdout.decode(errors="replace")))
     return result.returncode == 0
@@ -66,7 +66,8 @@ def compile_one(entry, include):
 
 def main():
     with open(os.path.join(ROOT, "compile_commands.json"), encoding="utf-8") as text:
-        entries = [entry for entry in json.load(text) if not entry["file"].startswith(LEFT_OUT)]
+        entries = [entry for entry in json.load(text)
+                   if not os.path.relpath(entry["file"], ROOT).startswith(LEFT_OUT)]
     with tempfile.TemporaryDirectory() as include:
         for name in HEADERS:
             os.symlink(os.path.join("/usr/include", name), os.path.join(include, name))

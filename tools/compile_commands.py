@@ -13,21 +13,26 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 GCC_ONLY = {"-fno-canonical-system-headers", "-Wunused-but-set-parameter", "-Wno-free-nonheap-object"}
 
 
+def bazel(*arguments):
+    command = ["bazel", *arguments, "--ui_event_filters=-info"]
+    return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.decode()
+
+
 def compile_actions(options):
     """The command line of each C++ compilation in the build of //..."""
-    query = ["bazel", "aquery", 'mnemonic("CppCompile", //...)', "--output=jsonproto", "--ui_event_filters=-info"]
-    answer = subprocess.run(query + options, cwd=ROOT, check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    return [action["arguments"] for action in json.loads(answer.stdout).get("actions", [])]
+    graph = json.loads(bazel("aquery", 'mnemonic("CppCompile", //...)', "--output=jsonproto", *options))
+    return [action["arguments"] for action in graph.get("actions", [])]
 
 
 def main():
     entries = {}
+    folder = bazel("info", "execution_root").strip()
     for arguments in compile_actions(sys.argv[1:]):
         # Header parsing and assembly have no "-c source.cc".
         source = arguments[arguments.index("-c") + 1] if "-c" in arguments else ""
         if source.endswith(".cc") and os.path.exists(os.path.join(ROOT, source)):
             kept = [argument for argument in arguments if argument not in GCC_ONLY]
-            entries.setdefault(source, {"directory": ROOT, "file": source, "arguments": kept})
+            entries[source] = {"directory": folder, "file": os.path.join(ROOT, source), "arguments": kept}
     with open(os.path.join(ROOT, "compile_commands.json"), "w", encoding="utf-8") as out:
         json.dump([entries[source] for source in sorted(entries)], out, indent=1)
     print("compile_commands.json: %d sources" % len(entries))
