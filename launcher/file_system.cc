@@ -110,9 +110,12 @@ bool IsWithin(absl::string_view path, absl::string_view folder) {
   return path.substr(0, folder.size()) == folder && (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
-bool MayMapOwners(const std::string& path) {
+bool MayMapOwners(std::string path) {
   struct statfs info;
-  if (statfs(path.c_str(), &info) != 0) return true;
+  while (statfs(path.empty() ? "/" : path.c_str(), &info) != 0) {
+    if (errno != ENOENT || path.empty()) return true;
+    path.erase(path.rfind('/'));
+  }
   switch (static_cast<unsigned long>(info.f_type)) {
     case OVERLAYFS_SUPER_MAGIC:
     case RAMFS_MAGIC:
@@ -123,6 +126,17 @@ bool MayMapOwners(const std::string& path) {
     default:
       return true;
   }
+}
+
+std::string ClosedFolderAbove(absl::string_view path, std::uint32_t uid, std::uint32_t gid) {
+  for (std::size_t end = path.find('/', 1); end != absl::string_view::npos; end = path.find('/', end + 1)) {
+    const std::string folder(path.substr(0, end));
+    struct stat info;
+    if (stat(folder.c_str(), &info) != 0) return "";
+    const mode_t search = info.st_uid == uid ? S_IXUSR : info.st_gid == gid ? S_IXGRP : S_IXOTH;
+    if ((info.st_mode & search) == 0) return folder;
+  }
+  return "";
 }
 
 }  // namespace bulkhead::launcher

@@ -44,8 +44,12 @@ absl::StatusOr<ResolvedPath> ResolvePathBeneath(absl::string_view path, absl::st
 bool IsWithin(absl::string_view path, absl::string_view folder);
 
 // Whether mounts of this file system can show files under another owner (mount_setattr(2), MOUNT_ATTR_IDMAP). False
-// only for those known not to; a file system not known here is found out at the launch.
-bool MayMapOwners(const std::string& path);
+// only for those known not to; a file system not known here is found out at the launch. A path that is not there yet
+// counts as what is above it.
+bool MayMapOwners(std::string path);
+
+// The first folder above `path` (absolute, without links) that the user may not search, by its mode; or empty.
+std::string ClosedFolderAbove(absl::string_view path, std::uint32_t uid, std::uint32_t gid);
 
 }  // namespace bulkhead::launcher
 

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "bulkhead/launcher/plan.h"
 #include "bulkhead/launcher/plan_format.h"
 #include "bulkhead/launcher/unique_fd.h"
 #include "bulkhead/policy/policy.h"
@@ -38,8 +39,9 @@ UniqueFd OpenNull();
 // FailedPrecondition when the file can't be appended to, is not a regular file, or has a link in its path.
 absl::StatusOr<UniqueFd> OpenServerStderr(const policy::StderrRules& rules);
 
-// Makes each folder, and those above it, with mode 0700 where they are missing.
-absl::Status MakeFolders(const std::vector<std::string>& folders);
+// Makes each folder, and those above it, where they are missing: the folder itself with mode 0700, as its owner's; those
+// above with mode 0700, too, but 0755 as root, since the next one may be for another owner.
+absl::Status MakeFolders(const std::vector<FolderToMake>& folders);
 
 }  // namespace bulkhead::launcher
 

@@ -1,7 +1,11 @@
 #include "bulkhead/launcher/jail_layout.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -71,9 +75,12 @@ class Maker {
     absl::StatusOr<ResolvedPath> resolved = Resolve(grant);
     bool to_be_made = false;
     if (absl::IsNotFound(resolved.status())) {
-      to_be_made = std::find(request_.make_now.begin(), request_.make_now.end(), grant.path) != request_.make_now.end();
+      const auto found = std::find_if(request_.make_now.begin(), request_.make_now.end(),
+                                      [&grant](const FolderToMake& folder) { return folder.path == grant.path; });
+      to_be_made = found != request_.make_now.end();
       if (to_be_made) {
         resolved = ResolveFuture(grant.path);
+        if (resolved.ok()) SetOwner(found->owner, &resolved->info);
       } else if (grant.optional) {
         return absl::OkStatus();
       }
@@ -105,6 +112,11 @@ class Maker {
       resolved->info.st_ino = 0;
       return resolved;
     }
+  }
+
+  static void SetOwner(const std::optional<FolderToMake::Owner>& owner, struct stat* info) {
+    info->st_uid = owner.has_value() ? owner->uid : geteuid();
+    info->st_gid = owner.has_value() ? owner->gid : getegid();
   }
 
   void Put(Granted granted) {

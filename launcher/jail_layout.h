@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "bulkhead/launcher/file_system.h"
+#include "bulkhead/launcher/plan.h"
 #include "bulkhead/policy/policy.h"
 
 namespace bulkhead::launcher {
@@ -56,7 +57,7 @@ struct LayoutRequest {
   const policy::PolicyFields& policy;
   std::string home;                   // the server's $HOME, or empty
   std::vector<Granted> program;       // the command itself
-  std::vector<std::string> make_now;  // folders that may be missing because they will be made
+  std::vector<FolderToMake> make_now;  // folders that may be missing because they will be made
 };
 
 // Errors are PermissionDenied: a grant that does not exist, leads out of its folder, or is a device.

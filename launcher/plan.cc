@@ -131,8 +131,7 @@ class PlanMaker {
  public:
   PlanMaker(const policy::Policy& policy, const policy::ValidatedCommand& command, const KernelFeatures& features,
             const PlanOptions& options)
-      : context_{*policy, command, features, options.run_mode, {}, {}, {}, {}, {}},
-        only_tier_(options.only_tier) {}
+      : context_{*policy, command, features, options.run_mode, {}, {}, {}, {}, {}}, only_tier_(options.only_tier) {}
 
   absl::StatusOr<LaunchPlan> Make() {
     const policy::PolicyFields& policy = context_.policy;
@@ -148,10 +147,13 @@ class PlanMaker {
     if (!status.ok()) return status;
     AddHints();
     if (only_tier_.has_value()) {
-      kinds->erase(std::remove_if(kinds->begin(), kinds->end(), [this](const VariantKind& k) { return k.tier != *only_tier_; }),
-                   kinds->end());
+      kinds->erase(
+          std::remove_if(kinds->begin(), kinds->end(), [this](const VariantKind& k) { return k.tier != *only_tier_; }),
+          kinds->end());
     }
-    const absl::Status without = CheckOwnersWithoutNamespaces();
+    status = CheckOwners(/*namespaces=*/true);
+    if (!status.ok()) return status;
+    const absl::Status without = CheckOwners(/*namespaces=*/false);
     tier_remedy_ = kinds->size() == 1
                        ? "to accept less: --require B, or \"require\": \"B\" in the policy"
                        : absl::StrCat("and tier B is not possible either: ", std::string(without.message()));
@@ -160,7 +162,8 @@ class PlanMaker {
       if (kind.namespaces || without.ok()) variants.push_back(MakeVariant(kind));
     }
     if (variants.empty() && !without.ok()) return without;
-    if (variants.empty()) return absl::FailedPreconditionError("the policy does not accept the tier that was asked for alone");
+    if (variants.empty())
+      return absl::FailedPreconditionError("the policy does not accept the tier that was asked for alone");
     return Finish(std::move(variants));
   }
 
@@ -180,7 +183,10 @@ class PlanMaker {
     for (const policy::PathGrant& grant : policy.filesystem.rw) {
       // The policy's own ${cache}: ours to make.
       if (!policy.cache_key.empty() && absl::EndsWith(grant.beneath, absl::StrCat("/", policy.cache_key))) {
-        plan_.folders_to_make_.push_back(grant.path);
+        FolderToMake folder{grant.path};
+        const Identity& identity = context_.identity;
+        if (identity.run_as == wire::RunAs::kFixed) folder.owner = {identity.run_uid, identity.run_gid};
+        plan_.folders_to_make_.push_back(std::move(folder));
       }
     }
     LayoutRequest request{policy, context_.home, {}, plan_.folders_to_make_};
@@ -241,17 +247,28 @@ class PlanMaker {
                                                     "\", is not granted; add its folder to \"rx\" in the policy"));
   }
 
-  // Without mounts nothing can be shown under another owner.
-  absl::Status CheckOwnersWithoutNamespaces() const {
+  bool MayWrite(const struct stat& info) const {
     const Identity& identity = context_.identity;
-    if (!identity.other_than_caller()) return absl::OkStatus();
+    if (identity.run_as != wire::RunAs::kFixed) return (info.st_mode & S_IWOTH) != 0;
+    return identity.run_uid == 0 || info.st_uid == identity.run_uid || (info.st_mode & S_IWOTH) != 0 ||
+           (info.st_gid == identity.run_gid && (info.st_mode & S_IWGRP) != 0);
+  }
+
+  // A grant to write that would grant nothing: without mounts, and on some file systems, files can't be shown under
+  // another owner.
+  absl::Status CheckOwners(bool namespaces) const {
+    if (!context_.identity.other_than_caller()) return absl::OkStatus();
     for (const Granted& granted : context_.layout.grants) {
-      const bool may_write = granted.path.info.st_uid == identity.run_uid && identity.run_as == wire::RunAs::kFixed;
-      if (!granted.access.write || granted.to_be_made || may_write || (granted.path.info.st_mode & 0002) != 0) continue;
-      return absl::PermissionDeniedError(
-          absl::StrCat(granted.origin, ": tier B can't give a server started by root write access to \"",
-                       granted.path.real, "\", which uid ", granted.path.info.st_uid,
-                       " owns; name that owner as \"user\" in the policy (an account other than root)"));
+      if (!granted.access.write || MayWrite(granted.path.info)) continue;
+      if (namespaces && MayMapOwners(granted.path.real)) continue;
+      const std::uint32_t owner = granted.path.info.st_uid;
+      return absl::PermissionDeniedError(absl::StrCat(
+          granted.origin, ": ", namespaces ? "" : "tier B ", "can't give a server started by root write access to \"",
+          granted.path.real, "\", which uid ", owner, " owns",
+          namespaces ? " on a file system that can't be mounted for another user (as overlayfs can't)" : "", "; ",
+          granted.to_be_made ? "name an account as \"user\" in the policy, and it is made for that account"
+          : owner == 0       ? "give it to an account of its own (chown), and name that as \"user\" in the policy"
+                             : "name that owner as \"user\" in the policy"));
     }
     return absl::OkStatus();
   }

@@ -58,6 +58,16 @@ struct PlanOptions {
   std::optional<policy::Tier> only_tier;
 };
 
+// A folder of the host that Launch makes on first use, closed to all but its owner.
+struct FolderToMake {
+  std::string path;
+  // Whose it becomes when root makes it for a named user; else it stays the caller's.
+  struct Owner {
+    std::uint32_t uid, gid;
+  };
+  std::optional<Owner> owner = std::nullopt;
+};
+
 class LaunchPlan {
  public:
   LaunchPlan(LaunchPlan&&) = default;
@@ -73,8 +83,8 @@ class LaunchPlan {
   // The plan as the keeper reads it (launcher/plan_format.h).
   const std::string& bytes() const { return bytes_; }
   std::string& mutable_bytes_for_test() { return bytes_; }
-  // Folders that Launch makes on first use (${cache}), with the origin of the grant.
-  const std::vector<std::string>& folders_to_make() const { return folders_to_make_; }
+  // ${cache}, where the policy grants it.
+  const std::vector<FolderToMake>& folders_to_make() const { return folders_to_make_; }
   const policy::StderrRules& stderr_rules() const { return stderr_rules_; }
   // What a person should know and no report line says, e.g. that an argument names a file the jail does not show.
   const std::vector<std::string>& hints() const { return hints_; }
@@ -86,7 +96,7 @@ class LaunchPlan {
   std::vector<PlanVariant> variants_;
   std::string program_;
   policy::ValidatedCommand command_;
-  std::vector<std::string> folders_to_make_;
+  std::vector<FolderToMake> folders_to_make_;
   policy::StderrRules stderr_rules_;
   std::vector<std::string> hints_;
 };

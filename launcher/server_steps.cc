@@ -50,6 +50,33 @@ wire::Step LandlockStep(const PlanContext& context, const VariantKind& kind,
   return step;
 }
 
+// Tiers B and C show the host's own tree, in which another user may be kept from what is granted.
+std::vector<FailureText> UnreachableGrants(const PlanContext& context, const VariantKind& kind) {
+  const Identity& identity = context.identity;
+  if (kind.namespaces || !identity.other_than_caller()) return {};
+  const bool fixed = identity.run_as == wire::RunAs::kFixed;  // else a uid that nothing belongs to
+  const std::uint32_t uid = fixed ? identity.run_uid : UINT32_MAX, gid = fixed ? identity.run_gid : UINT32_MAX;
+  for (const Granted& granted : context.layout.grants) {
+    const std::string folder = ClosedFolderAbove(granted.path.real, uid, gid);
+    if (folder.empty()) continue;
+    return {{EACCES, 126,
+             absl::StrCat(granted.origin, ": the server's user can't reach \"", granted.path.real, "\", because \"",
+                          folder, "\" is closed to it; grant another place, or open that folder (chmod o+x)")}};
+  }
+  return {};
+}
+
+std::vector<FailureText> LandlockFailures(const PlanContext& context, const VariantKind& kind) {
+  std::vector<FailureText> failures = UnreachableGrants(context, kind);
+  failures.push_back(
+      {ENOSYS, 125, "cannot enforce landlock: this kernel has none; set \"require\": \"C\" to run without it"});
+  failures.push_back({EOPNOTSUPP, 125,
+                      "cannot enforce landlock: it is switched off at boot (lsm=); set \"require\": \"C\" to run "
+                      "without it"});
+  failures.push_back({0, 125, "cannot enforce landlock"});
+  return failures;
+}
+
 }  // namespace
 
 std::vector<wire::LandlockRule> LandlockRules(const PlanContext& context, const VariantKind& kind,
@@ -111,18 +138,11 @@ void AddServerSteps(const PlanContext& context, const VariantKind& kind, const S
                                        {0, 125, "cannot close inherited descriptors"}},
                                       false});
   if (kind.landlock) {
-    steps.Server(
-        LandlockStep(context, kind, server.landlock_rules, writer),
-        {"landlock",
-         absl::StrCat("allow reading, writing and executing only where granted (Landlock ABI ",
-                      context.features.landlock_abi, ")"),
-         "",
-         {{ENOSYS, 125, "cannot enforce landlock: this kernel has none; set \"require\": \"C\" to run without it"},
-          {EOPNOTSUPP, 125,
-           "cannot enforce landlock: it is switched off at boot (lsm=); set \"require\": \"C\" "
-           "to run without it"},
-          {0, 125, "cannot enforce landlock"}},
-         false});
+    steps.Server(LandlockStep(context, kind, server.landlock_rules, writer),
+                 {"landlock",
+                  absl::StrCat("allow reading, writing and executing only where granted (Landlock ABI ",
+                               context.features.landlock_abi, ")"),
+                  "", LandlockFailures(context, kind), false});
   }
   for (const PlacedFilter& filter : server.filters) {
     wire::Step step = MakeStep(StepKind::kSeccomp);

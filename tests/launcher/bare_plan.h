@@ -28,7 +28,7 @@ class PlanMaker {
     plan.variants_.resize(1);
     plan.variants_[0].report.tier = tier;
     plan.stderr_rules_ = std::move(stderr_rules);
-    plan.folders_to_make_ = std::move(folders);
+    for (std::string& folder : folders) plan.folders_to_make_.push_back({std::move(folder)});
     return plan;
   }
 };
