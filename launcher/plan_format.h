@@ -139,9 +139,10 @@ struct LimitPair {
   uint64_t soft, hard;
 };
 struct LandlockRule {
-  Offset path;
-  uint32_t unused;
+  Pinned where;
   uint64_t access;
+  uint32_t is_grant;  // 0: a place of the system or of ours, opened by its name alone
+  uint32_t unused;
 };
 struct Landlock {
   uint64_t handled_fs, handled_net, scoped;

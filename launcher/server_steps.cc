@@ -73,6 +73,11 @@ std::vector<FailureText> LandlockFailures(const PlanContext& context, const Vari
   failures.push_back({EOPNOTSUPP, 125,
                       "cannot enforce landlock: it is switched off at boot (lsm=); set \"require\": \"C\" to run "
                       "without it"});
+  failures.push_back(
+      {ENOENT, 125, "cannot enforce landlock: a granted path was removed since it was checked; start again"});
+  failures.push_back(
+      {ESTALE, 125, "cannot enforce landlock: a granted path was replaced since it was checked; start again"});
+  failures.push_back({ELOOP, 125, "cannot enforce landlock: a link took the place of a granted path; start again"});
   failures.push_back({0, 125, "cannot enforce landlock"});
   return failures;
 }
@@ -83,7 +88,7 @@ std::vector<wire::LandlockRule> LandlockRules(const PlanContext& context, const 
                                               const std::vector<wire::Offset>& private_folders, PlanWriter& writer) {
   std::vector<wire::LandlockRule> rules;
   const auto add = [&](const std::string& path, std::uint64_t access) {
-    rules.push_back({writer.Text(path), 0, access});
+    rules.push_back({{writer.Text(path), 0, 0, 0, 0}, access, 0, 0});
   };
   if (kind.namespaces) {
     // Nothing is in the jail's tree that may not be read; what may be written or executed is said below.
@@ -98,13 +103,15 @@ std::vector<wire::LandlockRule> LandlockRules(const PlanContext& context, const 
       if (ResolvePath(path).ok()) add(path, landlock::kReadFile);
     }
     add("/proc", landlock::kRead);
-    for (const wire::Offset folder : private_folders) rules.push_back({folder, 0, landlock::kRead | landlock::kWrite});
+    for (const wire::Offset folder : private_folders) {
+      rules.push_back({{folder, 0, 0, 0, 0}, landlock::kRead | landlock::kWrite, 0, 0});
+    }
   }
   for (const Granted& granted : context.layout.grants) {
     if (kind.namespaces && !granted.access.write && !granted.access.execute) continue;
     std::uint64_t rights = landlock::RightsFor(granted.access);
     if (!granted.path.is_folder()) rights &= landlock::kOfFiles;
-    add(granted.path.real, rights);
+    rules.push_back({Pin(granted.path, writer), rights, 1, 0});
   }
   for (wire::LandlockRule& rule : rules) rule.access &= landlock::HandledFs(context.features.landlock_abi);
   return rules;

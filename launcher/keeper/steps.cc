@@ -235,7 +235,9 @@ long Landlock(const wire::Landlock& step) {
   if (IsError(ruleset)) return ruleset;
   const auto* rules = At<wire::LandlockRule>(step.rules);
   for (uint32_t i = 0; i < step.rule_count; ++i) {
-    const long fd = Call(__NR_openat, kAtFdCwd, Text(rules[i].path), kPathOnly | kCloseOnExec);
+    const wire::Pinned& where = rules[i].where;
+    const long fd = rules[i].is_grant ? OpenPinned(where)
+                                      : Call(__NR_openat, kAtFdCwd, Text(where.path), kPathOnly | kCloseOnExec);
     if (IsError(fd)) return fd;
     struct [[gnu::packed]] {
       uint64_t access;
