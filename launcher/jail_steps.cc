@@ -59,14 +59,16 @@ class JailMaker {
     }
     Init(StepKind::kDetachPropagation, {"mount", "keep the jail's mounts from showing outside", "", {}, true});
     Init(StepKind::kRoot, {"mount", "make the jail's empty root", "", {}, true});
-    Devices();
     GrantsAndPrivateFolders();
+    Devices();  // over what a grant of /dev or / shows there
     Folder("/proc", 0555);
     Text(StepKind::kProc, "/proc", "", {"mount", "mount the jail's own /proc, read-only", "", {}, true});
     MadeUpFiles();
     for (const SymlinkOnPath& link : layout_.links) Symlink(link.at, link.text);
     Init(StepKind::kPivot, {"pivot_root", "leave the host's file tree", "", {}, true});
-    Init(StepKind::kReadOnlyRoot, {"mount", "make the jail's root read-only", "", {}, true});
+    if (layout_.GrantFor("/") == nullptr) {
+      Init(StepKind::kReadOnlyRoot, {"mount", "make the jail's root read-only", "", {}, true});
+    }
     Init(StepKind::kDropCapabilities, {"capabilities", "drop all capabilities", "", {}, false});
   }
 
@@ -114,8 +116,9 @@ class JailMaker {
   // The folder or empty file that is mounted on. Its place may lie in a granted tree (then it is there) or not; what
   // is granted at `path` itself does not count yet.
   void MountPoint(const std::string& path, bool is_folder) {
+    if (path == "/") return;
     const std::string above = path.substr(0, path.rfind('/'));
-    const bool in_granted_tree = !above.empty() && layout_.GrantFor(above) != nullptr;
+    const bool in_granted_tree = layout_.GrantFor(above.empty() ? "/" : above) != nullptr;
     if (in_granted_tree || made_.count(path) != 0) return;
     Folder(above);
     made_.insert(path);

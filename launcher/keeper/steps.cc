@@ -204,7 +204,10 @@ long File(const wire::FileContent& step) {
 long Bind(const wire::Bind& step) {
   const long tree = step.slot >= 0 ? g.slots[step.slot] : CloneTree(step.source, step.mount_attributes);
   if (IsError(tree)) return tree;
-  const long error = Call(__NR_move_mount, tree, "", kAtFdCwd, Inside(step.target), MOVE_MOUNT_F_EMPTY_PATH);
+  // All of "/" is granted: then that is where the steps below go on.
+  const bool is_root = *Inside(step.target) == 0;
+  long error = Call(__NR_move_mount, tree, "", kAtFdCwd, is_root ? "." : Inside(step.target), MOVE_MOUNT_F_EMPTY_PATH);
+  if (is_root && !IsError(error)) error = Call(__NR_fchdir, tree);
   Close(tree);
   return error;
 }
