@@ -11,6 +11,7 @@
 #include <climits>
 #include <cstring>
 #include <deque>
+#include <filesystem>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -136,6 +137,29 @@ std::string ClosedFolderAbove(absl::string_view path, std::uint32_t uid, std::ui
     const mode_t search = info.st_uid == uid ? S_IXUSR : info.st_gid == gid ? S_IXGRP : S_IXOTH;
     if ((info.st_mode & search) == 0) return folder;
   }
+  return "";
+}
+
+std::string FindSetidFile(const std::string& folder, bool& complete, int entries_max) {
+  complete = true;
+  struct stat top;
+  if (lstat(folder.c_str(), &top) != 0) return "";
+  const auto is_setid = [](const struct stat& info) { return S_ISREG(info.st_mode) && (info.st_mode & 06000) != 0; };
+  if (is_setid(top)) return folder;
+  std::error_code error;
+  std::filesystem::recursive_directory_iterator at(folder, std::filesystem::directory_options::skip_permission_denied,
+                                                   error);
+  for (int entries = 0; !error && at != std::filesystem::recursive_directory_iterator(); at.increment(error)) {
+    if (++entries > entries_max) {
+      complete = false;
+      return "";
+    }
+    struct stat info;
+    if (lstat(at->path().c_str(), &info) != 0) continue;
+    if (info.st_dev != top.st_dev) at.disable_recursion_pending();
+    if (is_setid(info)) return at->path().string();
+  }
+  if (error) complete = false;
   return "";
 }
 

@@ -161,6 +161,9 @@ class JailMaker {
     const Identity& identity = context_.identity;
     const std::pair<uid_t, gid_t> owner(granted.path.info.st_uid, granted.path.info.st_gid);
     if (identity.run_as == wire::RunAs::kFixed && (identity.run_uid == owner.first || identity.run_uid == 0)) return -1;
+    // A file that everyone may use as it is granted needs no owner; making the namespace for one costs a process.
+    const mode_t needed = S_IROTH | (granted.access.execute ? S_IXOTH : 0u);
+    if (!granted.path.is_folder() && !granted.access.write && (granted.path.info.st_mode & needed) == needed) return -1;
     if (!MayMapOwners(granted.path.real)) return -1;
     auto [at, is_new] = owner_slots_.try_emplace(owner, static_cast<std::int32_t>(next_slot_));
     if (!is_new) return at->second;

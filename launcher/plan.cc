@@ -142,6 +142,7 @@ class PlanMaker {
     if (!kinds.ok()) return kinds.status();
     absl::Status status = LookAtProgram();
     if (status.ok()) status = LayOut();
+    if (status.ok()) status = RefuseSetidFiles();
     if (status.ok()) status = ChooseWorkingFolder();
     if (status.ok()) status = CheckProgramIsVisible();
     if (!status.ok()) return status;
@@ -245,6 +246,29 @@ class PlanMaker {
     if (granted != nullptr && granted->access.execute) return absl::OkStatus();
     return absl::PermissionDeniedError(absl::StrCat("\"", interpreter, "\", which runs \"", context_.program.path,
                                                     "\", is not granted; add its folder to \"rx\" in the policy"));
+  }
+
+  // Through an idmapped mount the server is the owner of root's files on disk. It can make no setuid file, but could
+  // rewrite one that is there through a shared mapping, which keeps the bit.
+  absl::Status RefuseSetidFiles() {
+    if (!context_.identity.other_than_caller()) return absl::OkStatus();
+    for (const Granted& granted : context_.layout.grants) {
+      if (!granted.access.write || granted.to_be_made) continue;
+      bool complete = true;
+      const std::string found = FindSetidFile(granted.path.real, complete);
+      if (!found.empty()) {
+        return absl::PermissionDeniedError(absl::StrCat(granted.origin, ": \"", granted.path.asked_for,
+                                                        "\" holds a setuid or setgid file, \"", found,
+                                                        "\", which a server started by root could rewrite; take the "
+                                                        "bit away (chmod ug-s), or grant another folder"));
+      }
+      if (!complete) {
+        context_.layout.warnings.push_back(absl::StrCat("\"", granted.path.asked_for,
+                                                        "\" is too large to be searched for setuid files as a whole (",
+                                                        kSetidSearchMax, " entries were)"));
+      }
+    }
+    return absl::OkStatus();
   }
 
   bool MayWrite(const struct stat& info) const {
