@@ -17,5 +17,5 @@ for pid in $keeper $(cat "/proc/$keeper/task/$keeper/children"); do
   printf '  %-16s %4d KiB PSS\n' "$(cat "/proc/$pid/comm")" "$(awk '/^Pss:/ { print $2 }' "/proc/$pid/smaps_rollup")"
 done
 echo "  Both show the same pages: they share one address space, so together they take what one line says."
-exec {SERVER[1]}>&-
+eval "exec ${SERVER[1]}>&-"
 wait "$keeper"
