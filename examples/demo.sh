@@ -20,7 +20,7 @@ chmod 755 "$folder"
 install -m 755 "$DEMO_SERVER" "$folder/demo-server"
 
 # The user of this story: a home with a key in it, and a token in the environment.
-export HOME=$folder/home
+export HOME=$folder/home XDG_CACHE_HOME=$folder/cache
 mkdir -p "$HOME/.ssh" "$folder/data" "$folder/project"
 echo "the-private-key-of-this-demo" > "$HOME/.ssh/id_test"
 echo "Hello from a file that the server was given." > "$folder/data/hello.txt"
@@ -86,12 +86,15 @@ expect "with Bulkhead:" "left 0" \
 
 echo "4. A server from npm, @modelcontextprotocol/server-filesystem, given one folder"
 if command -v npx > /dev/null; then
-  grant=(--rw "$folder/data")
-  # Started as root in tier B, nothing is shown as the server's own, so that root's folder can only be given to read.
-  if [[ $EUID -eq 0 && ${#jail[@]} -gt 2 ]]; then grant=(--ro "$folder/data"); fi
+  # Started as root in tier B, nothing can be shown as the server's own: an account is named, and owns the folder.
+  if [[ $EUID -eq 0 && ${#jail[@]} -gt 2 ]]; then
+    chown nobody "$folder/data"
+    echo '{"version": 1, "extends": ["preset:npx"], "require": "B", "user": "nobody"}' > "$folder/npx.json"
+    jail+=(--policy "$folder/npx.json")
+  fi
   requests="[[\"tools/list\", {}],
     [\"tools/call\", {\"name\": \"read_text_file\", \"arguments\": {\"path\": \"$folder/data/hello.txt\"}}]]"
-  jail+=("${grant[@]}")
+  jail+=(--rw "$folder/data")
   answers=$(host "$requests" "${jail[@]}" npx -y @modelcontextprotocol/server-filesystem "$folder/data") ||
     fail "the server should have answered, not: $answers"
   expect "tools/list:" "ok read_file, *" "$(sed -n 1p <<< "$answers")"
