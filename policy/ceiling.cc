@@ -63,12 +63,35 @@ bool SameSource(const SecretSource& a, const SecretSource& b) {
   return a.env == b.env && a.file == b.file && a.fd == b.fd;
 }
 
+void AddPath(std::vector<PathGrant>& grants, const PathGrant& grant) {
+  const auto same = [&grant](const PathGrant& other) { return other.path == grant.path; };
+  if (std::none_of(grants.begin(), grants.end(), same)) grants.push_back(grant);
+}
+
+// The lists of `files`, without what lies in a hidden folder, and read-only where it lies in a protected one of
+// `masks`.
+FilesystemRules Masked(const FilesystemRules& files, const FilesystemRules& masks) {
+  const auto lies_in = [](const std::vector<PathGrant>& folders, const PathGrant& grant) {
+    return std::any_of(folders.begin(), folders.end(),
+                       [&grant](const PathGrant& folder) { return IsWithin(grant.path, folder.path); });
+  };
+  FilesystemRules masked;
+  for (const GrantList list : kGrantLists) {
+    for (const PathGrant& grant : files.*list) {
+      if (lies_in(masks.hide, grant)) continue;
+      const bool read_only = list == &FilesystemRules::rw && lies_in(masks.protect, grant);
+      AddPath(read_only ? masked.ro : masked.*list, grant);
+    }
+  }
+  return masked;
+}
+
 // The paths of `filesystem`, narrowed list by list.
 class PathNarrower {
  public:
-  explicit PathNarrower(const FilesystemRules& ceiling) : ceiling_(ceiling) {
+  explicit PathNarrower(FilesystemRules ceiling) : ceiling_(std::move(ceiling)) {
     for (const GrantList list : kGrantLists) {
-      for (const PathGrant& grant : ceiling.*list) readable_.push_back(grant);
+      for (const PathGrant& grant : ceiling_.*list) readable_.push_back(grant);
     }
   }
 
@@ -87,8 +110,8 @@ class PathNarrower {
       anything = true;
     }
     // The ceiling's own folders beneath it.
-    anything |= EmitBeneath(grant, same_list, out.*from, from == &FilesystemRules::rx);
-    if (reading == nullptr && from != kRo) anything |= EmitBeneath(grant, readable_, out.ro, false);
+    anything |= EmitBeneath(grant, same_list, {}, out.*from, from == &FilesystemRules::rx);
+    if (reading == nullptr && from != kRo) anything |= EmitBeneath(grant, readable_, same_list, out.ro, false);
     return anything;
   }
 
@@ -102,12 +125,13 @@ class PathNarrower {
     return widest;
   }
 
-  static bool EmitBeneath(const PathGrant& grant, const std::vector<PathGrant>& ceilings, std::vector<PathGrant>& out,
-                          bool runtime_too) {
+  // Adds what `ceilings` grant beneath `grant` to `out`, but for what lies in one of `done`.
+  static bool EmitBeneath(const PathGrant& grant, const std::vector<PathGrant>& ceilings,
+                          const std::vector<PathGrant>& done, std::vector<PathGrant>& out, bool runtime_too) {
     bool anything = false;
     for (const PathGrant& ceiling : ceilings) {
       if (!Lies(ceiling.path, grant.path) || Covering(ceilings, ceiling.path)->path != ceiling.path) continue;
-      if (ceiling.path == kRuntime && !runtime_too) continue;
+      if ((ceiling.path == kRuntime && !runtime_too) || Covering(done, ceiling.path) != nullptr) continue;
       PathGrant both = grant;
       both.path = ceiling.path;
       both.optional = true;  // a ceiling permits, it does not ask for anything to be there
@@ -150,14 +174,14 @@ class PathNarrower {
     }
   }
 
-  const FilesystemRules& ceiling_;
+  const FilesystemRules ceiling_;
   std::vector<PathGrant> readable_;
 };
 
 class Narrower {
  public:
   Narrower(const Draft& ceiling, Draft& draft, Mistakes& mistakes)
-      : ceiling_(ceiling.fields), draft_(draft), fields_(draft.fields), mistakes_(mistakes) {}
+      : from_(ceiling), ceiling_(ceiling.fields), draft_(draft), fields_(draft.fields), mistakes_(mistakes) {}
 
   void Narrow() {
     NarrowTier();
@@ -166,7 +190,6 @@ class Narrower {
     NarrowStderr();  // looks at the ceiling's folders, so no matter when
     NarrowEnv();
     NarrowPaths();
-    NarrowMasks();
     NarrowPlaces();
     NarrowNetwork();
     NarrowSyscalls();
@@ -215,7 +238,7 @@ class Narrower {
     }
     for (const auto& [path, digest] : ceiling_.command.sha256) {
       if (command.sha256.emplace(path, digest).first->second == digest) continue;
-      mistakes_.Add(absl::StrCat(ceiling_.name, ": /command/sha256/", PointerToken(path)),
+      mistakes_.Add(absl::StrCat(from_.sha256_origin, ": /command/sha256/", PointerToken(path)),
                     "pins another content than the policy does; let both pin the same");
     }
     command.args_max = std::min(command.args_max, ceiling_.command.args_max);
@@ -242,7 +265,7 @@ class Narrower {
       }
     }
     if (both.empty()) {
-      mistakes_.Add(absl::StrCat(ceiling_.name, ": /cwd/allow"),
+      mistakes_.Add(absl::StrCat(from_.cwd_allow_origin, ": /cwd/allow"),
                     "has no folder that the policy allows too; let one of both name a folder of the other");
     }
     fields_.cwd_allow = std::move(both);
@@ -255,7 +278,7 @@ class Narrower {
       const auto holds_it = [&rules](const PathGrant& grant) { return IsWithin(rules.file, grant.path); };
       const bool granted = (ceiling.mode == StderrMode::kFile && ceiling.file == rules.file) ||
                            std::any_of(ceiling_.filesystem.rw.begin(), ceiling_.filesystem.rw.end(), holds_it);
-      if (!granted || !AllPass(draft_.env_names_of_path, rules.file)) {
+      if (!granted || !AllPass(draft_.env_names_of_file, rules.file)) {
         Warn("does not grant the file for stderr");
         rules = StderrRules();
       }
@@ -295,69 +318,48 @@ class Narrower {
     if (!source.file.has_value()) return false;  // a descriptor's number says nothing about what it is
     const auto holds_it = [&source](const PathGrant& grant) { return IsWithin(*source.file, grant.path); };
     const FilesystemRules& files = ceiling_.filesystem;
-    return AllPass(draft_.env_names_of_path, *source.file) &&
+    return AllPass(draft_.env_names_of_file, *source.file) &&
            (std::any_of(files.ro.begin(), files.ro.end(), holds_it) ||
             std::any_of(files.rx.begin(), files.rx.end(), holds_it) ||
             std::any_of(files.rw.begin(), files.rw.end(), holds_it));
   }
 
+  // protect and hide take away, so that those of both hold, for what either grants.
   void NarrowPaths() {
-    const FilesystemRules asked = fields_.filesystem;
-    const PathNarrower narrower(ceiling_.filesystem);
+    FilesystemRules& files = fields_.filesystem;
+    for (const PathGrant& mask : ceiling_.filesystem.protect) AddPath(files.protect, mask);
+    for (const PathGrant& mask : ceiling_.filesystem.hide) AddPath(files.hide, mask);
+    const FilesystemRules asked = Masked(files, files);
+    const PathNarrower narrower(Masked(ceiling_.filesystem, files));
     FilesystemRules narrowed;
     std::vector<std::string> granted;
     for (const GrantList list : kGrantLists) {
       for (const PathGrant& grant : asked.*list) {
-        if (AllPass(draft_.env_names_of_path, grant.path) && narrower.Narrow(grant, list, narrowed)) {
+        if (AllPass(draft_.env_names_of_grant, grant.path) && narrower.Narrow(grant, list, narrowed)) {
           granted.push_back(grant.path);
         } else {
           Warn(absl::StrCat("does not grant what ", grant.origin, " names"));
         }
       }
     }
-    for (const GrantList list : kGrantLists) {
-      for (const PathGrant& grant : narrowed.*list) InheritEnvNames(grant.path, granted);
-      fields_.filesystem.*list = std::move(narrowed.*list);
-    }
+    for (const GrantList list : kGrantLists) files.*list = std::move(narrowed.*list);
+    RenewEnvNames(granted);
   }
 
-  // `path` was made from the same variables as the wider ones that it is what is left of.
-  void InheritEnvNames(const std::string& path, const std::vector<std::string>& wider) {
-    for (const std::string& wide : wider) {
-      const auto names = draft_.env_names_of_path.find(wide);
-      if (wide == path || names == draft_.env_names_of_path.end() || !Lies(path, wide)) continue;
-      for (const std::string& name : names->second) AddOnce(draft_.env_names_of_path[path], name);
-    }
-  }
-
-  // protect and hide take away, so that those of both hold. What lies inside one may not be granted past it.
-  void NarrowMasks() {
-    FilesystemRules& files = fields_.filesystem;
-    for (const PathGrant& mask : ceiling_.filesystem.protect) AddMask(files.protect, mask);
-    for (const PathGrant& mask : ceiling_.filesystem.hide) AddMask(files.hide, mask);
-    const auto lies_in = [](const std::vector<PathGrant>& masks, const PathGrant& grant) {
-      return std::any_of(masks.begin(), masks.end(),
-                         [&](const PathGrant& mask) { return IsWithin(grant.path, mask.path); });
-    };
-    std::vector<PathGrant> writable;
-    for (PathGrant& grant : files.rw) {
-      if (!lies_in(files.protect, grant)) {
-        writable.push_back(std::move(grant));
-      } else {
-        AddMask(files.ro, grant);
+  // What is left was made from the same variables as what it is left of: `granted`, the paths that were.
+  void RenewEnvNames(const std::vector<std::string>& granted) {
+    const std::map<std::string, std::vector<std::string>> before = std::move(draft_.env_names_of_grant);
+    draft_.env_names_of_grant.clear();
+    for (const std::string& wide : granted) {
+      const auto names = before.find(wide);
+      if (names == before.end()) continue;
+      for (const GrantList list : kGrantLists) {
+        for (const PathGrant& grant : fields_.filesystem.*list) {
+          if (!Lies(grant.path, wide)) continue;
+          for (const std::string& name : names->second) AddOnce(draft_.env_names_of_grant[grant.path], name);
+        }
       }
     }
-    files.rw = std::move(writable);
-    for (const GrantList list : kGrantLists) {
-      std::vector<PathGrant>& grants = files.*list;
-      grants.erase(std::remove_if(grants.begin(), grants.end(),
-                                  [&](const PathGrant& grant) { return lies_in(files.hide, grant); }),
-                   grants.end());
-    }
-  }
-  static void AddMask(std::vector<PathGrant>& masks, const PathGrant& mask) {
-    const bool there = std::any_of(masks.begin(), masks.end(), [&](const PathGrant& m) { return m.path == mask.path; });
-    if (!there) masks.push_back(mask);
   }
 
   void NarrowPlaces() {
@@ -433,6 +435,7 @@ class Narrower {
     higher(restart.healthy_after, ceiling_.restart.healthy_after);
   }
 
+  const Draft& from_;
   const PolicyFields& ceiling_;
   Draft& draft_;
   PolicyFields& fields_;

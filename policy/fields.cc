@@ -52,6 +52,8 @@ void AddGrant(std::vector<PathGrant>& grants, PathGrant grant) {
   }
 }
 
+using EnvNames = std::map<std::string, std::vector<std::string>>;
+
 // A ceiling's silence about a limit is no limit; about a grant, no grant.
 void SetDefaults(Purpose purpose, PolicyFields& fields) {
   if (purpose == Purpose::kPolicy) return;
@@ -138,7 +140,8 @@ class Reader {
 
   // The path that `text` stands for, written at `value`; nothing if it is left out or wrong. Only a variable can make
   // it wrong: CheckGrammar has seen the rest. What a variable stands for is not repeated in messages.
-  std::optional<PathGrant> Path(const JsonValue& value, const std::string& text, bool optional) {
+  std::optional<PathGrant> Path(const JsonValue& value, const std::string& text, bool optional,
+                                EnvNames& env_names_of) {
     Expanded expanded = Expand(text, *options_.variables, options_.cache, /*empty_is_unset=*/true);
     std::string problem, help;
     PathGrant grant;
@@ -163,17 +166,21 @@ class Reader {
     if (expanded.leading_value.has_value()) NormalisePath(*expanded.leading_value, &grant.beneath);
     grant.origin = Origin(value);
     if (!expanded.env_names.empty()) {
-      std::vector<std::string>& names = draft_.env_names_of_path[grant.path];
+      std::vector<std::string>& names = env_names_of[grant.path];
       names.insert(names.end(), expanded.env_names.begin(), expanded.env_names.end());
     }
     return grant;
+  }
+
+  std::optional<PathGrant> Path(const JsonValue& value, const std::string& text) {
+    return Path(value, text, /*optional=*/false, draft_.env_names_of_file);
   }
 
   void Paths(std::initializer_list<absl::string_view> path, std::vector<std::string>& out) {
     const JsonValue* list = At(path);
     if (list == nullptr) return;
     for (const JsonValue& item : list->children) {
-      const std::optional<PathGrant> grant = Path(item, item.string, /*optional=*/false);
+      const std::optional<PathGrant> grant = Path(item, item.string);
       if (grant.has_value() && std::find(out.begin(), out.end(), grant->path) == out.end()) out.push_back(grant->path);
     }
   }
@@ -188,7 +195,8 @@ class Reader {
         runtime.path = text;
         runtime.origin = Origin(item);
         AddGrant(out, std::move(runtime));
-      } else if (std::optional<PathGrant> grant = Path(item, text, GrantIsOptional(item)); grant.has_value()) {
+      } else if (std::optional<PathGrant> grant = Path(item, text, GrantIsOptional(item), draft_.env_names_of_grant);
+                 grant.has_value()) {
         AddGrant(out, *std::move(grant));
       }
     }
@@ -201,14 +209,15 @@ class Reader {
       for (const JsonValue& item : allow->children) {
         if (item.string.find('/') == std::string::npos) {
           command.allow->push_back(item.string);
-        } else if (const auto path = Path(item, item.string, /*optional=*/false); path.has_value()) {
+        } else if (const auto path = Path(item, item.string); path.has_value()) {
           command.allow->push_back(path->path);
         }
       }
     }
     if (const JsonValue* pins = At({"command", "sha256"})) {
+      draft_.sha256_origin = Origin(*pins);
       for (const JsonValue& pin : pins->children) {
-        const auto path = Path(pin, pin.key, /*optional=*/false);
+        const auto path = Path(pin, pin.key);
         if (path.has_value() && !command.sha256.emplace(path->path, pin.string).second) {
           Wrong(pin, "names a file that is pinned already; take one away");
         }
@@ -222,12 +231,13 @@ class Reader {
 
   void ReadCwd() {
     if (const JsonValue* value = At({"cwd", "default"})) {
-      if (const auto path = Path(*value, value->string, /*optional=*/false)) fields_.cwd_default = path->path;
+      if (const auto path = Path(*value, value->string)) fields_.cwd_default = path->path;
     }
     // In PolicyFields an empty list is "any folder", the opposite of what one says who writes it.
     if (const JsonValue* allow = At({"cwd", "allow"}); allow != nullptr && allow->children.empty()) {
       mistakes_.Add(*allow->file, allow->line, "/cwd/allow", "is empty; name a folder, or leave it out to allow any");
     }
+    if (const JsonValue* allow = At({"cwd", "allow"})) draft_.cwd_allow_origin = Origin(*allow);
     Paths({"cwd", "allow"}, fields_.cwd_allow);
   }
 
@@ -249,7 +259,7 @@ class Reader {
         if (const JsonValue* name = entry.Member("env")) source.env = name->string;
         if (const JsonValue* fd = entry.Member("fd")) source.fd = static_cast<int>(fd->integer);
         if (const JsonValue* file = entry.Member("file")) {
-          if (const auto path = Path(*file, file->string, /*optional=*/false)) source.file = path->path;
+          if (const auto path = Path(*file, file->string)) source.file = path->path;
         }
         env.secret[entry.key] = std::move(source);
       }
@@ -316,7 +326,7 @@ class Reader {
     if (value == nullptr) return;
     StderrRules& rules = fields_.stderr_rules;
     if (const JsonValue* file = value->Member("file")) {
-      const auto path = Path(*file, file->string, /*optional=*/false);
+      const auto path = Path(*file, file->string);
       rules.mode = StderrMode::kFile;
       if (path.has_value()) rules.file = path->path;
     } else {
@@ -341,7 +351,7 @@ void AddPaths(absl::string_view flag, const std::vector<std::string>& paths, std
       continue;
     }
     grant.origin = std::string(flag);
-    draft.env_names_of_path.erase(grant.path);  // named in full now
+    draft.env_names_of_grant.erase(grant.path);  // named in full now
     AddGrant(grants, std::move(grant));
   }
 }

@@ -16,9 +16,13 @@ namespace bulkhead::policy {
 // A policy on its way, with what only ceilings ask for.
 struct Draft {
   PolicyFields fields;
-  // The names of the host's environment that a path, or a variable's value under env.set, was made from.
-  std::map<std::string, std::vector<std::string>> env_names_of_path;
+  // The names of the host's environment that a grant's path, another file's path (stderr, a secret), or a value under
+  // env.set was made from.
+  std::map<std::string, std::vector<std::string>> env_names_of_grant;
+  std::map<std::string, std::vector<std::string>> env_names_of_file;
   std::map<std::string, std::vector<std::string>> env_names_of_set;
+  // Where these are said, for messages: "ceiling.json:7".
+  std::string cwd_allow_origin, sha256_origin;
 };
 
 // What an absent field means. It is the same for both but for pure limits, where a ceiling's silence is no limit.

@@ -189,10 +189,10 @@ class Checker {
     std::string help;
     const std::string near_miss = NearMiss(member.key, known);
     const std::string place = PlaceOf(member.key);
-    if (!near_miss.empty()) {
-      help = absl::StrCat("did you mean \"", near_miss, "\"?");
-    } else if (!place.empty()) {
+    if (!place.empty()) {
       help = absl::StrCat("it belongs in ", place);
+    } else if (!near_miss.empty()) {
+      help = absl::StrCat("did you mean \"", near_miss, "\"?");
     } else {
       help = absl::StrCat("there are ", absl::StrJoin(known, ", "));
     }

@@ -104,7 +104,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
 
   // nlohmann's sentence is "[...] parse error at line 1, column 2: syntax error while parsing value - invalid literal;
   // last read: 'x'; expected ...". What was last read is left out: it may be part of an environment value.
-  bool parse_error(std::size_t, const std::string& last_token, const nlohmann::json::exception& error) override {
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception& error) override {
     std::string reason = error.what();
     for (const absl::string_view lead : {"] ", "syntax error while parsing "}) {
       const std::size_t at = reason.find(lead.data(), 0, lead.size());
@@ -118,17 +118,19 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
     }
     // The number itself is in the message of an overflow.
     if (absl::StrContains(reason, "number overflow")) reason = "value - the number is out of range";
-    Add(Line(), absl::StrCat("is not JSON: in ", reason, Hint(reason, last_token)));
+    Add(Line(), absl::StrCat("is not JSON: in ", reason, Hint(reason)));
     return false;
   }
 
  private:
-  static absl::string_view Hint(absl::string_view reason, absl::string_view last_token) {
+  static absl::string_view Hint(absl::string_view reason) {
     if (absl::StrContains(reason, "unexpected '}'") || absl::StrContains(reason, "unexpected ']'")) {
       return "; no comma may stand before a closing bracket";
     }
     if (absl::StrContains(reason, "unexpected end of input")) return "; a bracket or a quote is not closed";
-    if (absl::StartsWith(last_token, "'")) return "; text goes in double quotes";
+    if (absl::StrContains(reason, "expected end of input")) return "; one object is all there may be";
+    if (absl::StrContains(reason, "unexpected string literal")) return "; a comma may be missing before it";
+    if (absl::StrContains(reason, "invalid literal")) return "; text goes in double quotes";
     return "";
   }
 

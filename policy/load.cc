@@ -137,7 +137,7 @@ absl::StatusOr<Policy> LoadPolicy(const std::string& path, ParseOptions options,
 
 absl::StatusOr<Policy> LoadPreset(absl::string_view name, ParseOptions options, absl::string_view system_ceiling) {
   absl::StatusOr<std::string> text = PresetText(name);
-  if (!text.ok()) return text.status();
+  if (!text.ok()) return absl::InvalidArgumentError(text.status().message());
   return Parse({absl::StrCat("preset:", name), *std::move(text)}, std::move(options), system_ceiling);
 }
 

@@ -30,7 +30,7 @@ absl::StatusOr<std::vector<PolicyText>> LoadCeilings(const std::vector<std::stri
 absl::StatusOr<Policy> LoadPolicy(const std::string& path, ParseOptions options = {},
                                   absl::string_view system_ceiling = kSystemCeilingPath);
 
-// The same for a built-in policy: "node".
+// The same for a built-in policy: "node". InvalidArgument if there is none of that name.
 absl::StatusOr<Policy> LoadPreset(absl::string_view name, ParseOptions options = {},
                                   absl::string_view system_ceiling = kSystemCeilingPath);
 

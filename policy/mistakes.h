@@ -12,7 +12,7 @@
 namespace bulkhead::policy {
 
 // How many are reported; the rest is counted.
-inline constexpr std::size_t kMistakesMax = 50;
+inline constexpr std::size_t kMistakesMax = 200;
 
 class Mistakes {
  public:

@@ -11,7 +11,7 @@
 namespace bulkhead::policy {
 
 // How much of a value a message repeats.
-inline constexpr std::size_t kQuotedBytesMax = 96;
+inline constexpr std::size_t kQuotedBytesMax = 512;
 
 // `value` in double quotes, control characters escaped (a policy may come with terminal codes in it), cut at
 // kQuotedBytesMax.

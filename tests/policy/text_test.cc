@@ -1,0 +1,217 @@
+#include "bulkhead/policy/text.h"
+
+#include <string>
+
+#include "bulkhead/policy/env_names.h"
+#include "bulkhead/policy/glob.h"
+#include "bulkhead/policy/mistakes.h"
+#include "bulkhead/policy/paths.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace bulkhead::policy {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(QuoteTest, ControlCharactersCantReachTheTerminal) {
+  EXPECT_EQ(Quote("plain é"), "\"plain é\"");
+  EXPECT_EQ(Quote("\x1b[31m\n"), "\"\\033[31m\\n\"");
+}
+
+TEST(QuoteTest, CutsLongValuesBetweenCharacters) {
+  EXPECT_EQ(Quote(std::string(kQuotedBytesMax, 'x')), "\"" + std::string(kQuotedBytesMax, 'x') + "\"");
+  EXPECT_EQ(Quote(std::string(kQuotedBytesMax + 1, 'x')), "\"" + std::string(kQuotedBytesMax, 'x') + "…\"");
+  // The character in the middle of the cut is left out whole.
+  EXPECT_EQ(Quote(std::string(kQuotedBytesMax - 1, 'x') + "éé"), "\"" + std::string(kQuotedBytesMax - 1, 'x') + "…\"");
+}
+
+TEST(PointerTokenTest, EscapesAsRfc6901) { EXPECT_EQ(PointerToken("a/b~c"), "a~1b~0c"); }
+
+TEST(NearMissTest, FindsSlipsButNotOtherWords) {
+  EXPECT_EQ(NearMiss("requires", {"require", "restart"}), "require");
+  EXPECT_EQ(NearMiss("reqiure", {"require"}), "require");  // neighbours swapped
+  EXPECT_EQ(NearMiss("Open-Files", {"open_files"}), "open_files");
+  EXPECT_EQ(NearMiss("D", {"A", "B", "C"}), "");
+  EXPECT_EQ(NearMiss("something", {"require", "restart"}), "");
+  EXPECT_EQ(NearMiss("", {"A"}), "");
+  EXPECT_EQ(NearMiss(std::string(1 << 20, 'x'), {"require"}), "");
+}
+
+TEST(Utf8Test, FindsTheFirstInvalidByte) {
+  constexpr auto kNone = absl::string_view::npos;
+  EXPECT_EQ(FindInvalidUtf8("plain text, longer than a word"), kNone);
+  EXPECT_EQ(FindInvalidUtf8("é€😀\xED\x9F\xBF\xF4\x8F\xBF\xBF"), kNone);
+  EXPECT_EQ(FindInvalidUtf8("ab\xFF"), 2u);
+  EXPECT_EQ(FindInvalidUtf8("\x80"), 0u);
+  EXPECT_EQ(FindInvalidUtf8("\xC3"), 0u);              // cut short
+  EXPECT_EQ(FindInvalidUtf8("\xC0\xAF"), 0u);          // overlong
+  EXPECT_EQ(FindInvalidUtf8("\xE0\x9F\xBF"), 0u);      // overlong
+  EXPECT_EQ(FindInvalidUtf8("\xED\xA0\x80"), 0u);      // a surrogate
+  EXPECT_EQ(FindInvalidUtf8("\xF4\x90\x80\x80"), 0u);  // past U+10FFFF
+}
+
+TEST(MistakesTest, HaveAPlaceEachAndAreReportedOnce) {
+  Mistakes mistakes;
+  EXPECT_TRUE(mistakes.ToStatus().ok());
+  mistakes.Add("a.json", 3, "/user", "is wrong; write another");
+  mistakes.Add("a.json", 3, "/user", "is wrong; write another");
+  mistakes.Add("a.json", 1, "", "is empty; write something");
+  EXPECT_EQ(mistakes.ToStatus().message(),
+            "a.json:3: /user: is wrong; write another\na.json:1: /: is empty; write something");
+  EXPECT_EQ(mistakes.count(), 3u);
+}
+
+TEST(MistakesTest, TheRestIsCounted) {
+  Mistakes mistakes;
+  for (std::size_t i = 0; i < kMistakesMax; ++i) mistakes.Add("a.json", static_cast<int>(i), "", "x");
+  EXPECT_THAT(std::string(mistakes.ToStatus().message()), EndsWith("/: x"));
+  mistakes.Add("a.json", -1, "", "x");
+  EXPECT_THAT(std::string(mistakes.ToStatus().message()), EndsWith("\n(1 more mistakes are not shown)"));
+}
+
+TEST(PathsTest, Normalise) {
+  std::string normal;
+  EXPECT_EQ(NormalisePath("/a//b/./c/", &normal), PathProblem::kNone);
+  EXPECT_EQ(normal, "/a/b/c");
+  EXPECT_EQ(NormalisePath("//", &normal), PathProblem::kNone);
+  EXPECT_EQ(normal, "/");
+  EXPECT_EQ(NormalisePath("", &normal), PathProblem::kEmpty);
+  EXPECT_EQ(NormalisePath("a/b", &normal), PathProblem::kNotAbsolute);
+  EXPECT_EQ(NormalisePath("/a/../b", &normal), PathProblem::kDotDot);
+  EXPECT_EQ(NormalisePath("/a/..b", &normal), PathProblem::kNone);
+  EXPECT_EQ(NormalisePath("/a\nb", &normal), PathProblem::kControlCharacter);
+  EXPECT_EQ(NormalisePath(std::string("/a\0b", 4), &normal), PathProblem::kControlCharacter);
+  EXPECT_EQ(NormalisePath("/" + std::string(kPathBytesMax - 1, 'x'), &normal), PathProblem::kNone);
+  EXPECT_EQ(NormalisePath("/" + std::string(kPathBytesMax, 'x'), &normal), PathProblem::kTooLong);
+}
+
+TEST(PathsTest, WithinIsByComponents) {
+  EXPECT_TRUE(IsWithin("/a", "/a"));
+  EXPECT_TRUE(IsWithin("/a/b", "/a"));
+  EXPECT_TRUE(IsWithin("/a", "/"));
+  EXPECT_FALSE(IsWithin("/ab", "/a"));
+  EXPECT_FALSE(IsWithin("/", "/a"));
+}
+
+TEST(PathsTest, Join) {
+  EXPECT_EQ(JoinPath("/p/q", "../base.json"), "/p/base.json");
+  EXPECT_EQ(JoinPath("/p", "/x/../y"), "/y");
+  EXPECT_EQ(JoinPath("/", "../../a"), "/a");
+  EXPECT_EQ(JoinPath(".", "a/./b"), "a/b");
+  EXPECT_EQ(JoinPath("c", "../../a"), "../a");
+  EXPECT_EQ(FolderOf("/a/b"), "/a");
+  EXPECT_EQ(FolderOf("/a"), "/");
+  EXPECT_EQ(FolderOf("a"), ".");
+}
+
+TEST(GlobTest, Matches) {
+  EXPECT_TRUE(GlobMatches("*", ""));
+  EXPECT_TRUE(GlobMatches("--inspect*", "--inspect-brk=0"));
+  EXPECT_FALSE(GlobMatches("--inspect*", "x--inspect"));
+  EXPECT_TRUE(GlobMatches("a*b*c", "aXbYbZc"));
+  EXPECT_FALSE(GlobMatches("a*b*c", "aXbYbZ"));
+  EXPECT_TRUE(GlobMatches("a?c", "a?c"));
+  EXPECT_FALSE(GlobMatches("a?c", "ac"));
+  EXPECT_FALSE(GlobMatches("", "a"));
+  EXPECT_TRUE(GlobMatches("*", "*"));
+  EXPECT_FALSE(GlobMatches("HOME", "home"));
+}
+
+TEST(GlobTest, ManyStarsTakeNoLongerThanTheProductOfLengths) {
+  std::string glob;
+  for (int i = 0; i < 100; ++i) glob += "a*";
+  EXPECT_FALSE(GlobMatches(glob + "b", std::string(20000, 'a')));
+}
+
+TEST(GlobTest, CoverIsNeverSaidWhereItIsNot) {
+  EXPECT_TRUE(GlobCovers("*", "LC_*"));
+  EXPECT_TRUE(GlobCovers("L*", "LC_*"));
+  EXPECT_TRUE(GlobCovers("LC_*", "LC_ALL"));
+  EXPECT_TRUE(GlobCovers("a?", "a?"));
+  EXPECT_FALSE(GlobCovers("LC_*", "L*"));
+  EXPECT_FALSE(GlobCovers("a?", "a*"));
+  EXPECT_FALSE(GlobCovers("a", "a*"));
+  EXPECT_FALSE(GlobCovers("*a", "a*"));
+  EXPECT_FALSE(GlobCovers("a", "?"));
+}
+
+TEST(GlobTest, IntersectionKeepsTheNarrowerOne) {
+  EXPECT_THAT(IntersectGlobs({"LC_*", "HOME", "X*"}, {"LC_ALL", "H*", "*Y"}), ElementsAre("LC_ALL", "HOME"));
+  EXPECT_THAT(IntersectGlobs({"A*"}, {"A*", "A*"}), ElementsAre("A*"));
+  EXPECT_THAT(IntersectGlobs({"A"}, {}), IsEmpty());
+}
+
+TEST(EnvNamesTest, Names) {
+  EXPECT_TRUE(IsEnvName("npm_config_//registry.example/:_authToken"));
+  EXPECT_TRUE(IsEnvName("ProgramFiles(x86)"));
+  for (const char* name : {"", "A=B", "A B", "A\n", "${A}", "LC_*", "A?", "é"}) EXPECT_FALSE(IsEnvName(name)) << name;
+  EXPECT_TRUE(IsEnvName(std::string(kEnvNameBytesMax, 'A')));
+  EXPECT_FALSE(IsEnvName(std::string(kEnvNameBytesMax + 1, 'A')));
+}
+
+TEST(EnvNamesTest, WhatMakesProgramsRunOtherCodeNeverPasses) {
+  for (const char* name : {"LD_PRELOAD",
+                           "LD_LIBRARY_PATH",
+                           "LD_AUDIT",
+                           "DYLD_INSERT_LIBRARIES",
+                           "GCONV_PATH",
+                           "GLIBC_TUNABLES",
+                           "HOSTALIASES",
+                           "LOCPATH",
+                           "BASH_ENV",
+                           "ENV",
+                           "SHELLOPTS",
+                           "PS4",
+                           "NODE_OPTIONS",
+                           "NODE_PATH",
+                           "NODE_REPL_EXTERNAL_MODULE",
+                           "PYTHONSTARTUP",
+                           "PYTHONPATH",
+                           "PYTHONHOME",
+                           "PYTHONWARNINGS",
+                           "RUBYOPT",
+                           "RUBYLIB",
+                           "PERL5OPT",
+                           "PERL5LIB",
+                           "JAVA_TOOL_OPTIONS",
+                           "_JAVA_OPTIONS",
+                           "JDK_JAVA_OPTIONS",
+                           "GIT_SSH",
+                           "GIT_SSH_COMMAND",
+                           "GIT_ASKPASS",
+                           "GIT_CONFIG_COUNT",
+                           "GIT_CONFIG_GLOBAL",
+                           "GIT_EXEC_PATH",
+                           "GIT_EXTERNAL_DIFF",
+                           "DOTNET_STARTUP_HOOKS",
+                           "OPENSSL_CONF",
+                           "npm_config_node_options",
+                           "NPM_CONFIG_SCRIPT-SHELL"}) {
+    EXPECT_THAT(std::string(WhyNeverInherited(name, false)), HasSubstr("other code")) << name;
+  }
+  for (const char* name : {"npm_config__authToken", "npm_config_//registry.example/:_password"}) {
+    EXPECT_THAT(std::string(WhyNeverInherited(name, false)), HasSubstr("credential")) << name;
+  }
+  for (const char* name : {"PATH", "HOME", "LANG", "TZDIR", "NODE_EXTRA_CA_CERTS", "NODE_ENV", "PYTHONUTF8",
+                           "GIT_AUTHOR_NAME", "ENVIRONMENT", "npm_config_registry", "SSL_CERT_FILE", "ld_preload"}) {
+    EXPECT_THAT(std::string(WhyNeverInherited(name, false)), IsEmpty()) << name;
+  }
+  EXPECT_THAT(std::string(WhyNeverInherited("Node_Options", true)), HasSubstr("other code"));
+}
+
+TEST(EnvNamesTest, AddressesOfPackagesPassOnlyWithoutAPassword) {
+  EXPECT_EQ(WhyValueNeverInherited("UV_INDEX_URL", "https://u:p@pypi.example/simple"), "holds a credential");
+  EXPECT_EQ(WhyValueNeverInherited("UV_INDEX", "a=https://pypi.example/ b=https://t@pypi.example/"),
+            "holds a credential");
+  EXPECT_EQ(WhyValueNeverInherited("npm_config_registry", "https://u:p@npm.example"), "holds a credential");
+  EXPECT_EQ(WhyValueNeverInherited("npm_config_registry", "https://npm.example/@scope/x"), "");
+  EXPECT_EQ(WhyValueNeverInherited("UV_INDEX_URL", "https://pypi.example/a@b"), "");
+  EXPECT_EQ(WhyValueNeverInherited("HTTPS_PROXY", "http://u:p@proxy.example"), "");  // no way out without it
+}
+
+}  // namespace
+}  // namespace bulkhead::policy
