@@ -22,12 +22,14 @@ enum class FilterName {
   kSetidGuard,     // started as root: no process may make a setuid or setgid file
   kSocketsNone,    // tier B and C, network none: socket() gives EACCES for every family (socketpair stays)
   kSocketsNoUnix,  // tier B and C, network host, Landlock below ABI 9: socket(AF_UNIX) gives EACCES (socketpair stays)
-  kSupervisorGuard,  // tier B and C: prlimit64 on another process gives EPERM
-  kSignalGuard,      // tier B and C, Landlock below ABI 6: no signal reaches the keeper or the jail init
+  kSupervisorGuard,  // tier B and C: setting limits, priority or scheduler of another process gives EPERM
+  kSignalGuard,      // tier B and C, Landlock below ABI 6: no signal reaches the keeper or the jail init, which must
+                     // block all that can be blocked (SIGIO and SIGURG still come through F_SETOWN)
 };
 
 // Stand in for process ids that only the keeper knows; it replaces `k` in its own copy. Instructions of kSignalGuard
-// alone hold them.
+// alone hold them. A group that the server can't name (getpgrp() is 0: its leader is in another PID namespace) is
+// replaced by the process's id, since kill(0) must stay.
 inline constexpr std::uint32_t kKeeperPidPlaceholder = 0xbead0001;
 inline constexpr std::uint32_t kKeeperGroupPlaceholder = 0xbead0002;  // minus the keeper's process group id
 inline constexpr std::uint32_t kInitPidPlaceholder = 0xbead0003;
@@ -47,7 +49,7 @@ FilterView BuiltInFilter(FilterName name);
 enum class Arch { kX86_64, kAarch64 };
 FilterView FilterFor(FilterName name, Arch arch);
 
-// For explain: "ptrace" -> "EPERM". A rule on arguments is written out: "socket(AF_VSOCK)".
+// For explain: "ptrace" -> "EPERM". A rule on arguments is written out: "ioctl(TIOCSTI)".
 struct DeniedCall {
   std::string call;
   std::string error;

@@ -68,6 +68,19 @@ TEST(CompilerTest, TheFirstRuleThatMatchesDecides) {
   EXPECT_EQ(Outcome(program, 3, 5), kAllowed);
 }
 
+TEST(CompilerTest, AMaskedArgumentIsLoadedAgainForTheNextRule) {
+  const Rule rules[] = {
+      {"c1", "", EPERM, "", {When(Condition::Test::kIn, 0, 0xf, 1)}},
+      {"c1", "", EACCES, "", {When(Condition::Test::kIn, 0, 0xffffffff, 0x22)}},
+      {"c1", "", ENOSYS, "", {When(Condition::Test::kIn, 0, 0xf0, 0x40)}},
+  };
+  std::vector<BpfInstruction> program = CompileFilter({"test", false, rules}, Table(2));
+  EXPECT_EQ(Outcome(program, 1, 0x21), Refused(EPERM));
+  EXPECT_EQ(Outcome(program, 1, 0x22), Refused(EACCES));
+  EXPECT_EQ(Outcome(program, 1, 0x02), kAllowed);
+  EXPECT_EQ(Outcome(program, 1, 0x42), Refused(ENOSYS));
+}
+
 TEST(CompilerTest, TheUpperHalfIsTestedWhenAskedFor) {
   Condition upper = When(Condition::Test::kIn, 0, 0xffffffff, 7);
   upper.upper_half = true;
@@ -163,6 +176,25 @@ TEST(BpfAssemblerTest, JumpsReachTheirTargetsAtTheEdge) {
       ASSERT_EQ(FindFault(View(program)), "") << distance;
       EXPECT_EQ(Outcome(program, 3), taken ? 1u : 2u) << distance;
       EXPECT_EQ(Outcome(program, 4), taken ? 2u : 1u) << distance;
+    }
+  }
+}
+
+// Bringing one target near must not push the other out of reach.
+TEST(BpfAssemblerTest, BothTargetsOfAJumpMayBeFar) {
+  for (std::uint32_t filler = 248; filler < 260; ++filler) {
+    for (bool swapped : {true, false}) {
+      BpfAssembler code;
+      BpfAssembler::Label one = code.And(0xff, code.Return(1));
+      BpfAssembler::Label two = code.And(0xff, code.Return(2));
+      BpfAssembler::Label rest = code.Return(3);
+      for (std::uint32_t i = 0; i < filler; ++i) rest = code.And(i, rest);
+      BpfAssembler::Label jump = code.Jump(BpfAssembler::Compare::kEqual, 4, swapped ? one : two, swapped ? two : one);
+      std::vector<BpfInstruction> program =
+          code.Finish(code.Load(0, code.Jump(BpfAssembler::Compare::kGreaterOrEqual, 5, rest, jump)));
+      EXPECT_EQ(Outcome(program, 4), swapped ? 1u : 2u) << filler;
+      EXPECT_EQ(Outcome(program, 3), swapped ? 2u : 1u) << filler;
+      EXPECT_EQ(Outcome(program, 5), 3u) << filler;
     }
   }
 }

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -45,8 +46,15 @@ class StandIn {
   StandIn(const StandIn&) = delete;
   StandIn& operator=(const StandIn&) = delete;
   ~StandIn() {
+    if (pid_ != 0) End();
+  }
+  // Lets it go. The signal that killed it, or 0.
+  int End() {
     close(pipe_[1]);
-    waitpid(pid_, nullptr, 0);
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    pid_ = 0;
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   }
   unsigned long pid() const { return static_cast<unsigned long>(pid_); }
   unsigned long group() const { return static_cast<unsigned long>(-static_cast<long>(pid_)); }
@@ -187,6 +195,26 @@ TEST(KernelGuardsTest, SignalGuardProtectsTheSupervisorsOnly) {
   ExpectAllowed({guard}, "kill", {other.group(), 0});
   ExpectAllowed({guard}, "kill", {0, 0});
   ExpectAllowed({guard}, "tgkill", {other.pid(), other.pid(), 0});
+}
+
+// Why F_SETSIG is refused: with it, whatever is written to a pipe of one's own kills its "owner".
+TEST(KernelGuardsTest, SignalGuardStopsADescriptorFromKilling) {
+  auto kill_by_descriptor = [](pid_t victim) {
+    return [victim] {
+      int ends[2];
+      if (pipe(ends) != 0 || fcntl(ends[0], F_SETOWN, victim) != 0) return 101;
+      if (fcntl(ends[0], F_SETSIG, SIGKILL) != 0) return errno;
+      if (fcntl(ends[0], F_SETFL, O_ASYNC) != 0) return 102;
+      return write(ends[1], "x", 1) == 1 ? 0 : 103;
+    };
+  };
+  StandIn victim, survivor;
+  ASSERT_EQ(RunRestricted({}, kill_by_descriptor(static_cast<pid_t>(victim.pid()))), 0);
+  EXPECT_EQ(
+      RunRestricted({ProgramOf(FilterName::kSignalGuard)}, kill_by_descriptor(static_cast<pid_t>(survivor.pid()))),
+      EPERM);
+  EXPECT_EQ(victim.End(), SIGKILL);
+  EXPECT_EQ(survivor.End(), 0);
 }
 
 }  // namespace

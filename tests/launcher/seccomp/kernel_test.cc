@@ -274,10 +274,10 @@ long I386Getpid() {
 }
 
 TEST(KernelTest, EachRefusesI386) {
-  int control = RunRestricted({}, [] { return I386Getpid() == getpid() ? 1 : 2; });
-  if (control == kChildDied)
+  constexpr int kSame = 77;
+  int control = RunRestricted({}, [] { return I386Getpid() == getpid() ? kSame : 0; });
+  if (control != kSame)
     GTEST_SKIP() << "this kernel does not take int $0x80: no CONFIG_IA32_EMULATION, or none in this virtual machine";
-  ASSERT_EQ(control, 1);
   for (FilterName filter : kFilters) {
     EXPECT_EQ(RunRestricted({ProgramOf(filter)}, [] { return static_cast<int>(-I386Getpid()); }), ENOSYS);
   }
