@@ -82,7 +82,9 @@ void ChooseIds() {
 void ApplyPatches() {
   uint64_t id = 0;
   if (Call(__NR_getrandom, &id, sizeof id, 0) != sizeof id) id = NowMs() << 24 ^ static_cast<uint64_t>(g.keeper_pid);
-  const auto group = static_cast<uint32_t>(-Call(__NR_getpgid, 0));
+  // 0 when the group is of another process id namespace: no group of ours can then be named in here.
+  const long own_group = Call(__NR_getpgid, 0);
+  const auto group = static_cast<uint32_t>(own_group > 0 ? -own_group : g.keeper_pid);
   const auto* patches = At<wire::Patch>(g.plan->patches);
   for (uint32_t i = 0; i < g.plan->patch_count; ++i) {
     switch (patches[i].kind) {
