@@ -155,7 +155,8 @@ ssize_t Receive(int control, wire::Message& message, UniqueFd& init) {
 
 // Waits for what the keeper says first. Not OK: it said nothing.
 absl::Status AwaitFirst(Impl& impl, absl::Duration timeout, wire::Message& message) {
-  const absl::Time deadline = absl::Now() + timeout;
+  constexpr absl::Duration kTimeoutMax = absl::Hours(24);
+  const auto deadline = Clock::now() + absl::ToChronoNanoseconds(std::min(timeout, kTimeoutMax));
   while (true) {
     const ssize_t count = Receive(impl.control.get(), message, impl.init);
     if (count == sizeof(message)) return absl::OkStatus();
@@ -163,10 +164,10 @@ absl::Status AwaitFirst(Impl& impl, absl::Duration timeout, wire::Message& messa
     if (count > 0) return absl::InternalError("the keeper sent a message of the wrong size");
     if (count == -ECONNRESET || count == -EINTR) continue;
     if (count != -EAGAIN) return OurError("cannot hear from the keeper", static_cast<int>(-count));
-    const absl::Duration left = std::min(deadline - absl::Now(), absl::Hours(1));
-    if (left <= absl::ZeroDuration()) break;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (left <= 0) break;
     pollfd control = {impl.control.get(), POLLIN, 0};
-    poll(&control, 1, static_cast<int>(absl::ToInt64Milliseconds(left)) + 1);
+    poll(&control, 1, static_cast<int>(left));
   }
   return absl::DeadlineExceededError(absl::StrCat("the server did not start within ", absl::FormatDuration(timeout),
                                                   "; a file system that its grants name may not answer"));
