@@ -1,0 +1,119 @@
+// Started as root: nothing that root could do is left to the server. Registers no test for an ordinary user.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/launcher/jail_test.h"
+
+namespace bulkhead::launcher {
+namespace {
+
+using policy::Tier;
+using testing::HasSubstr;
+using testing::Not;
+
+class RootJailTest : public JailTest {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RootJailTest);
+
+std::vector<Tier> TiersOfRoot() { return IsRoot() ? std::vector<Tier>{Tier::kA, Tier::kB} : std::vector<Tier>{}; }
+INSTANTIATE_TEST_SUITE_P(Tier, RootJailTest, testing::ValuesIn(TiersOfRoot()), TierOf);
+
+TEST_P(RootJailTest, CorePatternCannotBeWrittenEvenByKernelRoot) {
+  const std::string path = "/proc/sys/kernel/core_pattern", as_it_is = ReadFile(path);
+  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(fd, 0) << "the host's root itself may not write it";
+  close(fd);
+  Jail jail = Closed();
+  EXPECT_THAT(Inside(jail, {"write", path, as_it_is}), DeniedWithAnyOf({EACCES, InA() ? EROFS : EACCES}));
+  jail.user = "root";
+  const Outcome outcome = Inside(jail, {"write", path, as_it_is});
+  if (InA()) {
+    EXPECT_THAT(outcome, DeniedWith(EROFS));
+    EXPECT_THAT(Inside(jail, {"append", "/proc/sysrq-trigger", "h"}), DeniedWithAnyOf({EROFS, ENOENT}));
+    EXPECT_THAT(outcome.report.weakened, testing::Contains(HasSubstr("kernel uid 0")));
+  } else {
+    EXPECT_FALSE(outcome.launched.ok()) << "kernel uid 0 is for tier A only";
+  }
+}
+
+TEST_P(RootJailTest, TheServersUidIsItsOwn) {
+  EXPECT_THAT(Inside(Closed(), {"ids"}),
+              SaysOk(testing::ContainsRegex(InA() ? "Uid=1000,1000,1000,1000" : "Uid=(18|19|20)[0-9]{8},")));
+  const absl::StatusOr<LaunchPlan> plan = MakePlan(host_, Closed(), {host_.probe(), "wait", NewToken()});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  absl::StatusOr<Process> one = Launch(*plan), two = Launch(*plan);
+  ASSERT_TRUE(one.ok() && two.ok());
+  const auto uid_of = [](const Process& process) {
+    const std::string info = ReadFile(absl::StrCat("/proc/self/fdinfo/", process.pidfd()));
+    const std::string keeper = std::to_string(atoi(info.c_str() + info.find("Pid:") + 4));
+    int pid = atoi(ReadFile(absl::StrCat("/proc/", keeper, "/task/", keeper, "/children")).c_str());
+    pid = atoi(ReadFile(absl::StrCat("/proc/", pid, "/task/", pid, "/children")).c_str());
+    struct stat folder = {};
+    EXPECT_EQ(stat(absl::StrCat("/proc/", pid).c_str(), &folder), 0);
+    return folder.st_uid;
+  };
+  EXPECT_GE(uid_of(*one), wire::kPerLaunchUidBase);
+  EXPECT_NE(uid_of(*one), uid_of(*two));
+}
+
+TEST_P(RootJailTest, NoSetuidFileCanBePlanted) {
+  const std::string file = host_.File("work/file", ""), made = host_ / "work/made";
+  Jail jail = Writing({host_ / "work"});
+  if (InA()) {
+    host_.GiveTo(host_ / "work", 0);  // then it would be setuid root on disk
+    host_.GiveTo(file, 0);
+  }
+  ASSERT_EQ(chmod(file.c_str(), 04755), 0);
+  ASSERT_EQ(chmod(file.c_str(), 0644), 0);
+  EXPECT_THAT(Inside(jail, {"chmod", file, "0755"}), Succeeded());
+  for (const char* mode : {"04755", "02755", "06755"}) {
+    EXPECT_THAT(Inside(jail, {"chmod", file, mode}), DeniedWith(EPERM));
+    EXPECT_THAT(Inside(jail, {"mknod", made, absl::StrCat("010", mode + 1)}), DeniedWith(EPERM));
+    const Outcome opened = RunCommand(
+        host_, jail,
+        {"/usr/bin/perl", "-e", absl::StrCat("print sysopen(F, '", made, "', 0101, ", mode, ") ? 'ok' : $!{EPERM}")});
+    EXPECT_TRUE(opened.launched.ok()) << opened;
+    EXPECT_THAT(opened.out, Not(HasSubstr("ok")));
+    EXPECT_FALSE(Exists(made));
+  }
+  EXPECT_EQ(RunCommand(host_, jail,
+                       {"/usr/bin/perl", "-e", absl::StrCat("print sysopen(F, '", made, "', 0101, 0755) ? 'ok' : 1")})
+                .out,
+            "ok");
+  struct stat info;
+  ASSERT_EQ(stat(file.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0755u);
+}
+
+TEST_P(RootJailTest, FilesOfOthersInAGrantKeepTheirOwners) {
+  host_.Folder("work");
+  host_.File("work/persons", "of the person", 0600);
+  host_.GiveTo(host_.File("work/roots", "of root", 0600), 0);
+  const Jail jail = Writing({host_ / "work"});
+  EXPECT_THAT(Inside(jail, {"read", host_ / "work/persons"}), SaysOk(HasSubstr("of the person")));
+  EXPECT_THAT(Inside(jail, {"read", host_ / "work/roots"}), DeniedWith(EACCES));
+  EXPECT_THAT(Inside(jail, {"chmod", host_ / "work/roots", "0644"}), DeniedWith(EPERM));
+}
+
+TEST_P(RootJailTest, AGrantThatRootOwnsIsWritableInTierAAndRefusedInTierB) {
+  const std::string folder = host_.Folder("work"), file = folder + "/new";
+  host_.GiveTo(folder, 0);
+  Jail jail = Closed();
+  jail.rw = {folder};
+  const Outcome outcome = Inside(jail, {"write", file, "x"});
+  if (InA()) {
+    EXPECT_THAT(outcome, Succeeded());
+    struct stat info;
+    ASSERT_EQ(stat(file.c_str(), &info), 0);
+    EXPECT_EQ(info.st_uid, 0u);
+  } else {
+    EXPECT_THAT(outcome, RefusedSaying("tier B can't give a server started by root write access to"));
+  }
+}
+
+}  // namespace
+}  // namespace bulkhead::launcher
