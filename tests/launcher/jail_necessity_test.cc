@@ -1,0 +1,425 @@
+// Why each protective step of a plan is there: the same attack fails with the whole plan and succeeds when just that
+// step is taken out of its bytes.
+//
+// Layers overlap, so that many steps are needed only where another layer can't be had. Such attacks are shown in tier C
+// on a kernel without Landlock, with or without its namespaces. Where root starts the server, the kernel refuses some
+// attacks because nothing of ours has the server's uid; that is then what is shown.
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ipc.h>
+#include <sys/resource.h>
+#include <sys/shm.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "bulkhead/launcher/seccomp/filters.h"
+#include "tests/launcher/jail_fixture.h"
+
+namespace bulkhead::launcher {
+namespace {
+
+using policy::Tier;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+using wire::StepKind;
+using Change = std::function<void(PlanEditor&)>;
+
+class NecessityTest : public testing::Test {
+ protected:
+  static Jail InTier(Tier tier) {
+    Jail jail;
+    jail.tier = tier;
+    return jail;
+  }
+  static Jail WithoutLandlock() {
+    Jail jail = InTier(Tier::kC);
+    jail.landlock_abi = 0;
+    return jail;
+  }
+  // Where file owners shall not decide.
+  static Jail AsPerson(Jail jail) {
+    if (IsRoot()) jail.user = "nobody";
+    return jail;
+  }
+  static void KeepNamespaces(PlanEditor& plan) { plan.KeepVariant(0); }
+  static void NoNamespaces(PlanEditor& plan) { plan.KeepVariant(1); }
+
+  Outcome Run(const Jail& jail, const Words& command, const std::vector<Change>& changes) const {
+    return RunCommand(host_, jail, command, [&changes](LaunchPlan& plan) {
+      PlanEditor editor(plan);
+      for (const Change& change : changes) change(editor);
+    });
+  }
+  Words Probe(Words words) const {
+    words.insert(words.begin(), host_.probe());
+    return words;
+  }
+  static Words Shell(const std::string& script) { return {"/bin/sh", "-c", script}; }
+
+  static Change Drop(StepKind kind) {
+    return [kind](PlanEditor& plan) { plan.Drop(kind); };
+  }
+  static Change DropLimit(std::uint32_t resource) {
+    return [resource](PlanEditor& plan) {
+      plan.Drop(StepKind::kLimit, [resource](const wire::Step& step) { return step.limit.resource == resource; });
+    };
+  }
+  static Change DropFilter(FilterName name) {
+    return [name](PlanEditor& plan) {
+      plan.Drop(StepKind::kSeccomp, [&plan, name](const wire::Step& step) {
+        const FilterView view = BuiltInFilter(name);
+        if (step.seccomp.count != view.count) return false;
+        const auto* placed = plan.At<BpfInstruction>(step.seccomp.filter);
+        for (std::size_t i = 0; i < view.count; ++i) {
+          const BpfInstruction &a = placed[i], &b = view.instructions[i];
+          if (a.code != b.code || a.jt != b.jt || a.jf != b.jf) return false;
+        }
+        return true;
+      });
+    };
+  }
+  static Change DropNamespace(std::uint32_t flag) {
+    return [flag](PlanEditor& plan) { plan.DropNamespace(flag); };
+  }
+  static Change DropAttribute(const std::string& path, std::uint64_t attribute) {
+    return [path, attribute](PlanEditor& plan) { plan.DropMountAttribute(path, attribute); };
+  }
+
+  Host host_;
+};
+
+// ---- The jail's tree
+
+TEST_F(NecessityTest, PivotLeavesTheHostsFilesBehind) {
+  const Words attack = Probe({"read", host_.key()});
+  EXPECT_THAT(Run(InTier(Tier::kA), attack, {}), DeniedWith(ENOENT));
+  EXPECT_THAT(Run(InTier(Tier::kA), attack, {Drop(StepKind::kPivot)}), SaysOk(HasSubstr("private key")));
+}
+
+TEST_F(NecessityTest, TheRootIsReadOnlySoThatTheServerCannotWriteAccounts) {
+  const Words attack = Probe({"write", "/etc/passwd", "root::0:0"});
+  EXPECT_THAT(Run(WithoutLandlock(), attack, {KeepNamespaces}), DeniedWith(EROFS));
+  EXPECT_THAT(Run(WithoutLandlock(), attack, {KeepNamespaces, Drop(StepKind::kReadOnlyRoot)}), Succeeded());
+}
+
+TEST_F(NecessityTest, ThePrivateHomeCoversWhatIsGrantedAroundIt) {
+  Jail jail = InTier(Tier::kA);
+  jail.ro = {host_.folder()};
+  const Words attack = Probe({"read", host_.key()});
+  EXPECT_THAT(Run(jail, attack, {}), DeniedWith(ENOENT));
+  const Change drop = [this](PlanEditor& plan) {
+    plan.Drop(StepKind::kTmpfs, [&](const wire::Step& step) { return plan.Text(step.path_text.path) == host_.home(); });
+  };
+  EXPECT_THAT(Run(jail, attack, {drop}), SaysOk(HasSubstr("private key")));
+}
+
+TEST_F(NecessityTest, ReadOnlyMountsKeepFilesAsTheyAre) {
+  const std::string file = host_.File("data/file", "as it was");
+  Jail jail = AsPerson(WithoutLandlock());
+  jail.ro = {host_ / "data"};
+  const Words attack = Probe({"write", file, "changed"});
+  EXPECT_THAT(Run(jail, attack, {KeepNamespaces}), DeniedWith(EROFS));
+  EXPECT_EQ(ReadFile(file), "as it was");
+  EXPECT_THAT(Run(jail, attack, {KeepNamespaces, DropAttribute(host_ / "data", MOUNT_ATTR_RDONLY)}), Succeeded());
+  EXPECT_EQ(ReadFile(file), "changed");
+}
+
+TEST_F(NecessityTest, NoexecMountsRunNothing) {
+  const std::string program = host_.Folder("data") + "/probe";
+  ASSERT_EQ(RunOutside(host_, {"exec", "/bin/cp", host_.probe(), program}).end.code, 0);
+  Jail jail = WithoutLandlock();
+  jail.ro = {host_ / "data"};
+  const Words attack = Probe({"exec", program, "exit", "7"});
+  EXPECT_THAT(Run(jail, attack, {KeepNamespaces}), DeniedWith(EACCES));
+  EXPECT_EQ(Run(jail, attack, {KeepNamespaces, DropAttribute(host_ / "data", MOUNT_ATTR_NOEXEC)}).end.code, 7);
+}
+
+TEST_F(NecessityTest, NodevMountsOpenNoDevice) {
+  Jail jail = InTier(Tier::kA);
+  std::string folder = "/dev", device = "/dev/tty";
+  if (IsRoot()) {
+    folder = host_.Folder("data");
+    device = folder + "/full";
+    ASSERT_EQ(mknod(device.c_str(), S_IFCHR | 0666, makedev(1, 7)), 0);
+    ASSERT_EQ(chmod(device.c_str(), 0666), 0);
+  }
+  jail.ro = {folder};
+  const Words attack = Probe({"read", device});
+  EXPECT_THAT(Run(jail, attack, {}), DeniedWith(EACCES));
+  const Outcome outcome = Run(jail, attack, {DropAttribute(folder, MOUNT_ATTR_NODEV)});
+  // The driver itself answers: the server has no terminal.
+  EXPECT_THAT(outcome, IsRoot() ? Succeeded() : DeniedWith(ENXIO));
+}
+
+// ---- Namespaces
+
+TEST_F(NecessityTest, NothingStartsWithoutTheUserOrTheMountNamespace) {
+  const Words attack = Probe({"read", host_.key()});
+  for (const std::uint32_t flag : {CLONE_NEWUSER, CLONE_NEWNS}) {
+    EXPECT_FALSE(Run(InTier(Tier::kA), attack, {DropNamespace(flag)}).launched.ok());
+  }
+}
+
+TEST_F(NecessityTest, ThePidNamespaceHidesOtherProcesses) {
+  const HostProcess victim(host_, {"wait", NewToken()});
+  const Jail jail = AsPerson(WithoutLandlock());
+  const Words attack = Probe({"kill", std::to_string(victim.pid()), "0"});
+  EXPECT_THAT(Run(jail, attack, {KeepNamespaces}), DeniedWith(ESRCH));
+  // Nor would /proc be mounted, which is why it is out in both of these.
+  EXPECT_THAT(Run(jail, attack, {KeepNamespaces, Drop(StepKind::kProc)}), DeniedWith(ESRCH));
+  EXPECT_THAT(Run(jail, attack, {KeepNamespaces, Drop(StepKind::kProc), DropNamespace(CLONE_NEWPID)}), Succeeded());
+  EXPECT_FALSE(Run(jail, attack, {KeepNamespaces, DropNamespace(CLONE_NEWPID)}).launched.ok());
+}
+
+TEST_F(NecessityTest, TheIpcNamespaceHidesSharedMemory) {
+  const key_t key = 0x62756c00 + getpid() % 0xff;
+  const int id = shmget(key, 4096, IPC_CREAT | IPC_EXCL | 0666);
+  ASSERT_GE(id, 0);
+  const Words attack = {"syscall", std::to_string(SYS_shmget), std::to_string(key), "0", "0"};
+  EXPECT_THAT(RunOutside(host_, attack), Succeeded());
+  EXPECT_THAT(Run(InTier(Tier::kA), Probe(attack), {}), DeniedWith(ENOENT));
+  EXPECT_THAT(Run(InTier(Tier::kA), Probe(attack), {DropNamespace(CLONE_NEWIPC)}), Succeeded());
+  shmctl(id, IPC_RMID, nullptr);
+}
+
+TEST_F(NecessityTest, TheHostsNameIsNotShown) {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  ASSERT_STRNE(name, "bulkhead");
+  const Words attack = Probe({"read", "/proc/sys/kernel/hostname"});
+  EXPECT_THAT(Run(InTier(Tier::kA), attack, {}), SaysOk(HasSubstr("ok bulkhead")));
+  EXPECT_THAT(Run(InTier(Tier::kA), attack, {Drop(StepKind::kHostname)}), SaysOk(HasSubstr(name)));
+  // The step can't do it to the host.
+  EXPECT_FALSE(Run(InTier(Tier::kA), attack, {DropNamespace(CLONE_NEWUTS)}).launched.ok());
+}
+
+TEST_F(NecessityTest, TheCgroupNamespaceHidesWhereTheServerRuns) {
+  const std::string groups = ReadFile("/proc/self/cgroup");
+  std::string path;
+  for (std::size_t at = 0; (at = groups.find(":/", at)) != std::string::npos; ++at) {
+    const std::string found = groups.substr(at + 1, groups.find('\n', at) - at - 1);
+    if (found != "/") path = found;
+  }
+  if (path.empty()) GTEST_SKIP() << "this runs in the root of every control group";
+  const Words attack = Probe({"read", "/proc/self/cgroup"});
+  EXPECT_THAT(Run(InTier(Tier::kA), attack, {}), SaysOk(Not(HasSubstr(path))));
+  EXPECT_THAT(Run(InTier(Tier::kA), attack, {DropNamespace(CLONE_NEWCGROUP)}), SaysOk(HasSubstr(path)));
+}
+
+TEST_F(NecessityTest, TheNetworkNamespaceHidesTheHostsServices) {
+  const HostProcess service(host_, {"listen-tcp", NewToken(), "0"});
+  const Words attack = Probe({"connect-tcp", "127.0.0.1", service.port()});
+  EXPECT_THAT(Run(InTier(Tier::kA), attack, {}), DeniedWith(ECONNREFUSED));
+  // The jail can't bring up the host's loopback, which is why that step is out in both of these.
+  EXPECT_THAT(Run(InTier(Tier::kA), attack, {Drop(StepKind::kLoopback)}), DeniedWith(ENETUNREACH));
+  EXPECT_THAT(Run(InTier(Tier::kA), attack, {Drop(StepKind::kLoopback), DropNamespace(CLONE_NEWNET)}), Succeeded());
+}
+
+// ---- The jail init
+
+TEST_F(NecessityTest, TheSealKeepsTheServerFromTheMemoryOfOurs) {
+  // Keeper and init share their memory, so that who could write it would be out of the jail.
+  const Words attack = Shell(absl::StrCat("exec ", host_.probe(), " readmem $PPID"));
+  for (const Change& kind : std::vector<Change>{KeepNamespaces, NoNamespaces}) {
+    EXPECT_THAT(Run(WithoutLandlock(), attack, {kind}), DeniedWithAnyOf({EACCES, EPERM}));
+    const Outcome outcome = Run(WithoutLandlock(), attack, {kind, Drop(StepKind::kSeal)});
+    EXPECT_THAT(outcome, IsRoot() ? DeniedWithAnyOf({EACCES, EPERM}) : SaysOk(StartsWith("ok 16")));
+  }
+}
+
+TEST_F(NecessityTest, RootInTheJailHasNoCapability) {
+  if (!IsRoot()) {
+    EXPECT_THAT(Run(InTier(Tier::kA), Probe({"ids"}), {Drop(StepKind::kDropCapabilities)}),
+                SaysOk(HasSubstr("CapEff=0000000000000000")));  // exec takes them from other uids
+    return;
+  }
+  const std::string file = host_.File("data/closed", "not for reading", 0);
+  host_.GiveTo(file, 0);
+  Jail jail = InTier(Tier::kA);
+  jail.user = "root";
+  jail.ro = {host_ / "data"};
+  const Words attack = Probe({"read", file});
+  EXPECT_THAT(Run(jail, attack, {}), DeniedWith(EACCES));
+  EXPECT_THAT(Run(jail, attack, {Drop(StepKind::kDropCapabilities)}), SaysOk(HasSubstr("not for reading")));
+}
+
+// ---- The server's process
+
+TEST_F(NecessityTest, TheSessionKeepsTheInitOutOfTheServersProcessGroup) {
+  // "My own group" is allowed by every filter: its priority, and kill(0, SIGSTOP).
+  const Words attack = Shell(
+      absl::StrCat(host_.probe(), " syscall ", SYS_setpriority, " ", PRIO_PGRP, " 0 19 >/dev/null\n",
+                   "read -r a b c d e f g h i j k l m n o p q r priority rest </proc/$PPID/stat\n", "echo $priority"));
+  EXPECT_EQ(Run(InTier(Tier::kB), attack, {}).out, "0\n");
+  EXPECT_EQ(Run(InTier(Tier::kB), attack, {Drop(StepKind::kSession)}).out, IsRoot() ? "0\n" : "19\n");
+}
+
+TEST_F(NecessityTest, TheIdsKeepAServerOfRootFromRootsFiles) {
+  if (!IsRoot()) return;  // the plan has no such step
+  const std::string file = host_.File("data/roots", "of root", 0600);
+  host_.GiveTo(file, 0);
+  Jail jail = InTier(Tier::kB);
+  jail.ro = {host_ / "data"};
+  jail.cwd = host_ / "data";
+  const Words attack = Probe({"read", file});
+  EXPECT_THAT(Run(jail, attack, {}), DeniedWith(EACCES));
+  EXPECT_THAT(Run(jail, attack, {Drop(StepKind::kIds)}), SaysOk(HasSubstr("of root")));
+}
+
+TEST_F(NecessityTest, NoNewPrivsTakesThePowerFromSetuidPrograms) {
+  const Jail jail = AsPerson(InTier(Tier::kB));
+  if (!IsRoot()) {
+    // Without it the kernel takes no filter from an ordinary user: nothing starts.
+    EXPECT_FALSE(Run(jail, Probe({"ids"}), {Drop(StepKind::kNoNewPrivs)}).launched.ok());
+    return;
+  }
+  const std::string program = host_ / "tools/setuid";
+  ASSERT_EQ(RunOutside(host_, {"exec", "/bin/cp", host_.probe(), program}).end.code, 0);
+  host_.GiveTo(program, 0);
+  ASSERT_EQ(chmod(program.c_str(), 04755), 0);
+  const Words attack = Probe({"exec", program, "ids"});
+  ASSERT_THAT(RunOutside(host_, {"exec", program, "ids"}), SaysOk(HasSubstr("Uid=65534,0,0,0")));
+  const std::vector<Change> filters = {Drop(StepKind::kLandlock), Drop(StepKind::kSeccomp)};
+  EXPECT_THAT(Run(jail, attack, filters), SaysOk(HasSubstr("Uid=65534,65534,65534,65534")));
+  EXPECT_THAT(Run(jail, attack, {filters[0], filters[1], Drop(StepKind::kNoNewPrivs)}),
+              SaysOk(HasSubstr("Uid=65534,0,0,0")));
+}
+
+TEST_F(NecessityTest, DescriptorsOfTheHostAreClosed) {
+  for (const Tier tier : {Tier::kA, Tier::kB}) {
+    for (const bool dropped : {false, true}) {
+      const int key = open(host_.key().c_str(), O_RDONLY | O_CLOEXEC);
+      ASSERT_EQ(dup2(key, 9), 9);  // no CLOEXEC
+      const Outcome outcome =
+          Run(InTier(tier), Shell("exec 2>/dev/null; cat <&9"),
+              dropped ? std::vector<Change>{Drop(StepKind::kCloseDescriptors)} : std::vector<Change>{});
+      EXPECT_TRUE(outcome.launched.ok()) << outcome.launched;
+      EXPECT_EQ(outcome.out, dropped ? "the private key" : "");
+      close(key);
+      close(9);
+    }
+  }
+}
+
+TEST_F(NecessityTest, LandlockKeepsFilesOfThePersonClosedInTierB) {
+  const Words attack = Probe({"read", host_.key()});
+  EXPECT_THAT(Run(InTier(Tier::kB), attack, {}), DeniedWith(EACCES));
+  EXPECT_THAT(Run(InTier(Tier::kB), attack, {Drop(StepKind::kLandlock)}), SaysOk(HasSubstr("private key")));
+}
+
+TEST_F(NecessityTest, LandlockKeepsAbstractSocketsClosedInTierAWithTheHostsNetwork) {
+  const std::string name = NewToken();
+  const HostProcess bus(host_, {"listen-abstract", NewToken(), name});
+  Jail jail = InTier(Tier::kA);
+  jail.network = "host";
+  const Words attack = Probe({"connect-abstract", name});
+  EXPECT_THAT(Run(jail, attack, {}), DeniedWith(EPERM));
+  EXPECT_THAT(Run(jail, attack, {Drop(StepKind::kLandlock)}), Succeeded());
+}
+
+// ---- System call filters
+
+TEST_F(NecessityTest, TheBaselineFilterKeepsTheServerFromNamespacesOfItsOwn) {
+  const Words attack = Probe({"syscall", std::to_string(SYS_unshare), std::to_string(CLONE_NEWUSER)});
+  for (const Tier tier : {Tier::kA, Tier::kB}) {
+    EXPECT_THAT(Run(InTier(tier), attack, {}), DeniedWith(EPERM));
+    EXPECT_THAT(Run(InTier(tier), attack, {DropFilter(FilterName::kBaseline)}), Succeeded());
+  }
+}
+
+TEST_F(NecessityTest, TheSetidGuardKeepsSetuidRootFilesFromTheDisk) {
+  if (!IsRoot()) return;  // a user's server makes files of that user only
+  const std::string file = host_.File("work/file", "");
+  host_.GiveTo(host_ / "work", 0);
+  host_.GiveTo(file, 0);
+  Jail jail = InTier(Tier::kA);
+  jail.rw = {host_ / "work"};
+  const Words attack = Probe({"chmod", file, "04755"});
+  struct stat info;
+  EXPECT_THAT(Run(jail, attack, {}), DeniedWith(EPERM));
+  ASSERT_EQ(stat(file.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0644u);
+  EXPECT_THAT(Run(jail, attack, {DropFilter(FilterName::kSetidGuard)}), Succeeded());
+  ASSERT_EQ(stat(file.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 04755u);
+  EXPECT_EQ(info.st_uid, 0u);
+}
+
+TEST_F(NecessityTest, TheSocketFiltersKeepAgentsOutOfReachInTierB) {
+  const std::string path = host_.Folder("run") + "/agent";
+  const HostProcess agent(host_, {"listen-unix", NewToken(), path});
+  const Words attack = Probe({"connect-unix", path});
+  Jail jail = AsPerson(InTier(Tier::kB));
+  EXPECT_THAT(Run(jail, attack, {}), DeniedWith(EACCES));
+  EXPECT_THAT(Run(jail, attack, {DropFilter(FilterName::kSocketsNone)}), Succeeded());
+  jail.network = "host";
+  jail.landlock_abi = 8;  // the next one covers it
+  EXPECT_THAT(Run(jail, attack, {}), DeniedWith(EACCES));
+  EXPECT_THAT(Run(jail, attack, {DropFilter(FilterName::kSocketsNoUnix)}), Succeeded());
+}
+
+TEST_F(NecessityTest, TheSupervisorGuardKeepsTheLimitsOfOurs) {
+  const Words attack = Shell("prlimit --pid $PPID --nofile=1:1 2>/dev/null && echo ok");
+  EXPECT_EQ(Run(InTier(Tier::kB), attack, {}).out, "");
+  EXPECT_EQ(Run(InTier(Tier::kB), attack, {DropFilter(FilterName::kSupervisorGuard)}).out, IsRoot() ? "" : "ok\n");
+}
+
+TEST_F(NecessityTest, TheSignalGuardKeepsOursRunningBeforeLandlockDoes) {
+  Jail jail = InTier(Tier::kB);
+  jail.landlock_abi = 5;
+  const Words attack = Shell("exec 2>/dev/null; kill -STOP $PPID && kill -CONT $PPID && echo ok");
+  EXPECT_EQ(Run(jail, attack, {}).out, "");
+  EXPECT_EQ(Run(jail, attack, {DropFilter(FilterName::kSignalGuard)}).out, IsRoot() ? "" : "ok\n");
+}
+
+// ---- Limits
+
+TEST_F(NecessityTest, EachLimitStopsWhatIsBeyondIt) {
+  const std::string file = host_.Folder("work") + "/file";
+  Jail jail = AsPerson(InTier(Tier::kB));
+  jail.rw = {host_ / "work"};
+  jail.limits = "\"open_files\": 20, \"processes\": 1, \"file_size\": \"1KiB\"";
+  struct Case {
+    std::uint32_t resource;
+    Words attack;
+    int error;
+  };
+  for (const Case& limit : std::vector<Case>{{RLIMIT_NOFILE, {"openfiles", "18"}, EMFILE},
+                                             {RLIMIT_NPROC, {"forkbomb", "1"}, EAGAIN},
+                                             {RLIMIT_FSIZE, {"filesize", file, "1025"}, EFBIG}}) {
+    SCOPED_TRACE(limit.attack[0]);
+    EXPECT_THAT(Run(jail, Probe(limit.attack), {}), DeniedWith(limit.error));
+    EXPECT_THAT(Run(jail, Probe(limit.attack), {DropLimit(limit.resource)}), Succeeded());
+  }
+}
+
+TEST_F(NecessityTest, TheLimitOfCoreDumpsCannotBeRaised) {
+  rlimit ours;
+  ASSERT_EQ(getrlimit(RLIMIT_CORE, &ours), 0);
+  if (ours.rlim_max == 0) GTEST_SKIP() << "core dumps are forbidden to the tests themselves (ulimit -Hc is 0)";
+  const Words attack = Shell("ulimit -c 1 2>/dev/null && echo ok");
+  EXPECT_EQ(Run(InTier(Tier::kA), attack, {}).out, "");
+  EXPECT_EQ(Run(InTier(Tier::kA), attack, {DropLimit(RLIMIT_CORE)}).out, "ok\n");
+}
+
+TEST_F(NecessityTest, TheLimitOfCpuTimeEndsABusyServer) {
+  Jail jail = InTier(Tier::kA);
+  jail.limits = "\"cpu_time\": \"1s\"";
+  const Words attack = Probe({"spin", "2"});
+  EXPECT_EQ(Run(jail, attack, {}).end.kind, ExitStatus::Kind::kSignaled);
+  EXPECT_THAT(Run(jail, attack, {DropLimit(RLIMIT_CPU)}), Succeeded());
+}
+
+}  // namespace
+}  // namespace bulkhead::launcher
