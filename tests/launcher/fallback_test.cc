@@ -1,0 +1,120 @@
+// The real command on systems that lack something, imitated by tests/programs/deny.cc: it reaches the tier that it may,
+// or refuses with the reason and what helps; and then nothing is started.
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tests/launcher/jail_fixture.h"
+
+namespace bulkhead::launcher {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+struct Result {
+  int code = -1;
+  std::string out, err, report;
+};
+
+class FallbackTest : public testing::Test {
+ protected:
+  // deny FLAGS... bulkhead run --require TIER probe read FILE, where FILE is granted.
+  Result Run(const std::string& deny_flags, const std::string& tier) const {
+    const std::string file = host_.File("data/file", "it runs"), out = host_ / "out", err = host_ / "err",
+                      report = host_ / "report";
+    const std::string command = absl::StrCat(
+        "cd / && HOME='", host_.home(), "' '", TestData("tests/programs/deny"), "' ", deny_flags, " '",
+        TestData("cli/bulkhead"), "' run --report '", report, "' --require ", tier, " --ro '", host_ / "data", "' -- '",
+        host_.probe(), "' read '", file, "' </dev/null >'", out, "' 2>'", err, "'");
+    const int status = system(command.c_str());
+    return {WEXITSTATUS(status), ReadFile(out), ReadFile(err), ReadFile(report)};
+  }
+
+  void ExpectTier(const std::string& deny_flags, const std::string& asked, const std::string& reached) const {
+    SCOPED_TRACE(absl::StrCat(deny_flags, " --require ", asked));
+    const Result result = Run(deny_flags, asked);
+    EXPECT_EQ(result.code, 0);
+    EXPECT_EQ(result.out, "ok it runs\n");
+    EXPECT_EQ(result.err, "");
+    EXPECT_THAT(result.report, HasSubstr(absl::StrCat("\"tier\":\"", reached, "\"")));
+  }
+
+  void ExpectRefusal(const std::string& deny_flags, const std::string& asked, const std::string& reason,
+                     const std::string& remedy) const {
+    SCOPED_TRACE(absl::StrCat(deny_flags, " --require ", asked));
+    const Result result = Run(deny_flags, asked);
+    EXPECT_EQ(result.code, 125);
+    EXPECT_EQ(result.out, "");
+    EXPECT_THAT(result.err, AllOf(testing::StartsWith("bulkhead: "), HasSubstr(reason), HasSubstr(remedy)));
+    EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << "one line: " << result.err;
+  }
+
+  Host host_;
+};
+
+constexpr char kNoNamespaces[] = "which tier A needs (EPERM): user namespaces are forbidden";
+
+TEST_F(FallbackTest, WithEverythingTheStrongestTierIsReached) {
+  for (const char* tier : {"A", "B", "C"}) ExpectTier("", tier, "A");
+}
+
+TEST_F(FallbackTest, WithoutUserNamespaces) {
+  ExpectRefusal("--userns", "A", kNoNamespaces, "--require B");
+  ExpectTier("--userns", "B", "B");
+  ExpectTier("--userns", "C", "B");
+}
+
+TEST_F(FallbackTest, WithoutAnyNamespaceOrMount) {
+  ExpectRefusal("--namespaces", "A", kNoNamespaces, "--require B");
+  ExpectTier("--namespaces", "B", "B");
+}
+
+TEST_F(FallbackTest, WhereNamespacesCanBeMadeButNothingMounted) {
+  for (const char* call : {"mount", "fsmount", "pivot_root", "umount2"}) {
+    const std::string flags = absl::StrCat("--call ", call, "=EPERM");
+    ExpectRefusal(flags, "A", "EPERM", "--require B");
+    ExpectTier(flags, "B", "B");
+  }
+}
+
+TEST_F(FallbackTest, WithoutLandlock) {
+  ExpectRefusal("--landlock", "A", "cannot enforce landlock: this kernel has none", "--require C");
+  ExpectRefusal("--landlock", "B", "cannot enforce landlock: this kernel has none", "--require C");
+  ExpectTier("--landlock", "C", "C");
+}
+
+TEST_F(FallbackTest, WithNeither) {
+  ExpectRefusal("--landlock --userns", "A", "cannot enforce landlock", "--require C");
+  ExpectRefusal("--landlock --userns", "B", "cannot enforce landlock", "--require C");
+  ExpectTier("--landlock --userns", "C", "C");
+}
+
+TEST_F(FallbackTest, WithoutProcessesNothingIsStarted) {
+  for (const char* tier : {"A", "B", "C"}) {
+    const Result result = Run("--call clone=EPERM", tier);
+    EXPECT_EQ(result.code, 125);
+    EXPECT_EQ(result.out, "");
+    EXPECT_THAT(result.err, AllOf(testing::StartsWith("bulkhead: "), HasSubstr("EPERM")));
+  }
+}
+
+TEST_F(FallbackTest, WhereNoProgramMayBeRunFromMemory) {
+  for (const char* tier : {"A", "B"}) {
+    ExpectRefusal("--call execveat=EACCES", tier, "cannot start the keeper", "vm.memfd_noexec");
+    ExpectRefusal("--call execveat=EPERM", tier, "exec of a memfd", "install this build's keeper");
+  }
+}
+
+TEST_F(FallbackTest, WithoutMemfds) {
+  ExpectRefusal("--call memfd_create=ENOSYS", "A", "memfd", "");
+  ExpectRefusal("--call memfd_create=EPERM", "B", "memfd", "");
+}
+
+}  // namespace
+}  // namespace bulkhead::launcher

@@ -1,0 +1,142 @@
+#include "bulkhead/launcher/file_system.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tests/launcher/jail_fixture.h"
+
+namespace bulkhead::launcher {
+namespace {
+
+using testing::HasSubstr;
+
+class FileSystemTest : public testing::Test {
+ protected:
+  std::string RealOf(const std::string& path) const {
+    const absl::StatusOr<ResolvedPath> resolved = ResolvePath(path);
+    return resolved.ok() ? resolved->real : std::string(resolved.status().message());
+  }
+  Host host_;
+};
+
+TEST_F(FileSystemTest, PathsAreNormalAndWithoutLinks) {
+  const std::string file = host_.File("data/file", "");
+  host_.Link("data", "relative");
+  host_.Link(host_ / "relative", "absolute");
+  EXPECT_EQ(RealOf("/"), "/");
+  EXPECT_EQ(RealOf("/.."), "/");
+  EXPECT_EQ(RealOf(host_ / "data//./file"), file);
+  EXPECT_EQ(RealOf(host_ / "data/../data/file"), file);
+  EXPECT_EQ(RealOf(host_ / "relative/file"), file);
+  EXPECT_EQ(RealOf(host_ / "absolute/file"), file);
+  EXPECT_EQ(RealOf(host_ / "data/"), host_ / "data");
+}
+
+TEST_F(FileSystemTest, DotsAfterALinkStartFromItsTarget) {
+  host_.File("far/away/file", "");
+  host_.Link("far/away", "link");
+  EXPECT_EQ(RealOf(host_ / "link/.."), host_ / "far");
+}
+
+TEST_F(FileSystemTest, LinksOnTheWayAreListedInOrder) {
+  host_.File("data/file", "");
+  host_.Link("data", "one");
+  host_.Link("one", "two");
+  const absl::StatusOr<ResolvedPath> resolved = ResolvePath(host_ / "two/file");
+  ASSERT_TRUE(resolved.ok()) << resolved.status();
+  ASSERT_EQ(resolved->links.size(), 2u);
+  EXPECT_EQ(resolved->links[0].at, host_ / "two");
+  EXPECT_EQ(resolved->links[0].text, "one");
+  EXPECT_EQ(resolved->links[1].at, host_ / "one");
+}
+
+TEST_F(FileSystemTest, ErrorsNameWhatIsAtFault) {
+  host_.File("file", "");
+  EXPECT_THAT(RealOf(host_ / "none/deeper"),
+              HasSubstr(absl::StrCat("\"", host_ / "none/deeper", "\" does not exist: nothing at \"", host_ / "none")));
+  EXPECT_TRUE(absl::IsNotFound(ResolvePath(host_ / "none").status()));
+  EXPECT_TRUE(absl::IsPermissionDenied(ResolvePath(host_ / "file/deeper").status()));
+  EXPECT_THAT(RealOf(host_ / "file/deeper"), HasSubstr("Not a directory"));
+  host_.Link("nowhere", "dangling");
+  EXPECT_TRUE(absl::IsNotFound(ResolvePath(host_ / "dangling").status()));
+}
+
+TEST_F(FileSystemTest, AsManyLinksAsTheKernelFollows) {
+  host_.File("link0", "");
+  for (int i = 1; i <= kSymlinksMax + 1; ++i) host_.Link(absl::StrCat("link", i - 1), absl::StrCat("link", i));
+  for (const int links : {kSymlinksMax - 1, kSymlinksMax, kSymlinksMax + 1}) {
+    SCOPED_TRACE(links);
+    const std::string path = host_ / absl::StrCat("link", links);
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    EXPECT_EQ(fd >= 0, links <= kSymlinksMax) << "the kernel";
+    if (fd >= 0) close(fd);
+    EXPECT_EQ(ResolvePath(path).ok(), links <= kSymlinksMax);
+  }
+}
+
+TEST_F(FileSystemTest, ALoopEnds) {
+  host_.Link("b", "a");
+  host_.Link("a", "b");
+  host_.Link("self/x", "self");
+  for (const char* name : {"a", "self"}) {
+    EXPECT_TRUE(absl::IsPermissionDenied(ResolvePath(host_ / name).status()));
+    EXPECT_THAT(RealOf(host_ / name), HasSubstr("Too many levels of symbolic links"));
+  }
+}
+
+// ---- Beneath a folder
+
+TEST_F(FileSystemTest, BeneathAFolderLinksMayOnlyStayInside) {
+  const std::string folder = host_.Folder("work");
+  host_.File("work/inside/file", "");
+  host_.File("outside/file", "");
+  host_.Link("inside", "work/stays");
+  host_.Link("../outside", "work/leaves");
+  host_.Link(host_ / "outside", "work/jumps");
+  host_.Link("inside/../..", "work/climbs");
+  EXPECT_TRUE(ResolvePathBeneath(folder, folder).ok());
+  EXPECT_TRUE(ResolvePathBeneath(folder + "/inside/file", folder).ok());
+  EXPECT_TRUE(ResolvePathBeneath(folder + "/stays/file", folder).ok());
+  for (const char* name : {"/leaves", "/jumps", "/climbs"}) {
+    const absl::Status status = ResolvePathBeneath(folder + name, folder).status();
+    EXPECT_TRUE(absl::IsPermissionDenied(status)) << name;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("leads out of")) << name;
+  }
+}
+
+TEST_F(FileSystemTest, TheFolderItselfMayBeReachedThroughALink) {
+  host_.File("real/file", "");
+  const std::string link = host_.Link("real", "work");
+  const absl::StatusOr<ResolvedPath> resolved = ResolvePathBeneath(link + "/file", link);
+  ASSERT_TRUE(resolved.ok()) << resolved.status();
+  EXPECT_EQ(resolved->real, host_ / "real/file");
+}
+
+TEST_F(FileSystemTest, AVariableMayNameOneFile) {
+  const std::string file = host_.File("file", "");
+  EXPECT_TRUE(ResolvePathBeneath(file, file).ok());
+}
+
+// ---- Pure
+
+TEST(IsWithinTest, ComparesWholeComponents) {
+  EXPECT_TRUE(IsWithin("/a", "/a"));
+  EXPECT_TRUE(IsWithin("/a/b", "/a"));
+  EXPECT_TRUE(IsWithin("/a/b/c", "/a"));
+  EXPECT_FALSE(IsWithin("/ab", "/a"));
+  EXPECT_FALSE(IsWithin("/a-b", "/a"));
+  EXPECT_FALSE(IsWithin("/a", "/a/b"));
+  EXPECT_FALSE(IsWithin("/b", "/a"));
+  EXPECT_FALSE(IsWithin("/", "/a"));
+  EXPECT_TRUE(IsWithin("/", "/"));
+  EXPECT_TRUE(IsWithin("/a", "/"));
+}
+
+TEST(MayMapOwnersTest, NotWhereTheKernelSaysNo) { EXPECT_FALSE(MayMapOwners("/proc")); }
+
+}  // namespace
+}  // namespace bulkhead::launcher

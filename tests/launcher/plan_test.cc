@@ -1,0 +1,263 @@
+// What BuildLaunchPlan says before anything is started, and what is in the plans that it makes.
+#include "bulkhead/launcher/plan.h"
+
+#include <elf.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/launcher/jail_fixture.h"
+
+namespace bulkhead::launcher {
+namespace {
+
+using policy::Tier;
+using testing::HasSubstr;
+using testing::Not;
+
+// A program whose ELF loader is `loader`.
+std::string ElfWithLoader(const std::string& loader) {
+  Elf64_Ehdr head = {};
+  memcpy(head.e_ident, ELFMAG, SELFMAG);
+  head.e_ident[EI_CLASS] = ELFCLASS64;
+  head.e_ident[EI_DATA] = ELFDATA2LSB;
+  head.e_type = ET_EXEC;
+#if defined(__aarch64__)
+  head.e_machine = EM_AARCH64;
+#else
+  head.e_machine = EM_X86_64;
+#endif
+  head.e_phoff = sizeof head;
+  head.e_phentsize = sizeof(Elf64_Phdr);
+  head.e_phnum = 1;
+  Elf64_Phdr interpreter = {};
+  interpreter.p_type = PT_INTERP;
+  interpreter.p_offset = sizeof head + sizeof interpreter;
+  interpreter.p_filesz = loader.size() + 1;
+  return std::string(reinterpret_cast<const char*>(&head), sizeof head) +
+         std::string(reinterpret_cast<const char*>(&interpreter), sizeof interpreter) + loader + '\0';
+}
+
+class PlanTest : public testing::Test {
+ protected:
+  absl::Status StatusOf(const Jail& jail, const Words& command) const {
+    return MakePlan(host_, jail, command).status();
+  }
+  absl::Status StatusOf(const Words& command) const { return StatusOf(Jail(), command); }
+  Words ProbeWords() const { return {host_.probe(), "exit", "0"}; }
+
+  Host host_;
+};
+
+// ---- What is wrong is said, each thing in its own words
+
+TEST_F(PlanTest, EveryMistakeHasItsOwnMessageAndCode) {
+  const auto file = [this](const std::string& name, const std::string& text, mode_t mode = 0755) -> Words {
+    return {host_.File("programs/" + name, text, mode)};
+  };
+  host_.Folder("data");
+  host_.Folder("elsewhere");
+  ASSERT_EQ(mkfifo((host_ / "fifo").c_str(), 0644), 0);
+  host_.Link("/", "data/out");
+
+  const Jail plain;
+  Jail missing_cwd, refused_cwd, foreign_cwd, file_cwd, arguments, missing_grant, leading_out, device, fifo;
+  missing_cwd.cwd = host_ / "none";
+  file_cwd.cwd = host_.File("plain", "");
+  refused_cwd.cwd = host_ / "data";
+  foreign_cwd.cwd = host_ / "elsewhere";
+  foreign_cwd.more = absl::StrCat(",\"cwd\":{\"allow\":[\"", host_ / "data", "\"]}");
+  arguments.more = ",\"command\":{\"args\":{\"deny\":[\"--inspect*\"]}}";
+  missing_grant.ro = {host_ / "none"};
+  leading_out.workspace = host_ / "data";
+  leading_out.ro = {"${workspace}/out"};
+  device.ro = {"/dev/null"};
+  fifo.ro = {host_ / "fifo"};
+
+  struct Case {
+    const char* what;
+    Jail jail;
+    Words command;
+    int code;
+    std::string says;
+  };
+  const std::vector<Case> cases = {
+      {"bare name not found", plain, {"no-such-command"}, 127, "was not found on the server's PATH (/usr/local/bin:"},
+      {"path not found", plain, {host_ / "none"}, 127, "command not found: \""},
+      {"not executable", plain, file("plain", "#!/bin/sh\n", 0644), 126, "it is not executable; chmod +x"},
+      {"a folder", plain, {host_ / "data"}, 126, "it is a folder, not a program"},
+      {"interpreter", plain, file("script", "#!/no/such -x\n"), 126, "its interpreter \"/no/such\" (first line)"},
+      {"interpreter through env", plain, file("env", "#!/usr/bin/env nope\n"), 126, "it is a script for \"nope\""},
+      {"ELF loader", plain, file("elf", ElfWithLoader("/no/such/ld.so")), 126, "its ELF loader \"/no/such/ld.so\""},
+      {"cwd missing", missing_cwd, ProbeWords(), 126, "cannot use the working folder: \""},
+      {"cwd a file", file_cwd, ProbeWords(), 126, "is not a folder"},
+      {"cwd not granted", refused_cwd, ProbeWords(), 126, "the policy doesn't grant it"},
+      {"cwd not allowed", foreign_cwd, ProbeWords(), 126, "/cwd/allow"},
+      {"argument refused", arguments, {host_.probe(), "--inspect=1"}, 126, "--inspect"},
+      {"missing grant", missing_grant, ProbeWords(), 126, "mark the grant \"optional\""},
+      {"leads out", leading_out, ProbeWords(), 126, "leads out of \""},
+      {"device", device, ProbeWords(), 126, "is a device or a FIFO"},
+  };
+  std::set<std::string> messages;
+  for (const Case& wrong : cases) {
+    SCOPED_TRACE(wrong.what);
+    const absl::Status status = StatusOf(wrong.jail, wrong.command);
+    EXPECT_EQ(ExitCodeForStatus(status), wrong.code) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(wrong.says));
+    messages.insert(std::string(status.message()));
+  }
+  EXPECT_EQ(messages.size(), cases.size());
+  EXPECT_THAT(std::string(StatusOf(fifo, ProbeWords()).message()), HasSubstr("is a device or a FIFO"));
+}
+
+TEST_F(PlanTest, AGrantThatIsWrongIsNamedWithItsPlace) {
+  Jail jail;
+  jail.ro = {host_ / "none"};
+  EXPECT_THAT(std::string(StatusOf(jail, ProbeWords()).message()),
+              AllOf(testing::StartsWith("test.json:1"), HasSubstr(absl::StrCat("\"", host_ / "none", "\""))));
+}
+
+TEST_F(PlanTest, TheLoaderOfAProgramMustBeGrantedToo) {
+  const std::string loader = host_.File("libs/ld.so", "", 0755);
+  const Words command = {host_.File("programs/elf", ElfWithLoader(loader), 0755)};
+  EXPECT_THAT(std::string(StatusOf(command).message()), HasSubstr("is not granted; add its folder to \"rx\""));
+  Jail jail;
+  jail.rx = {host_ / "libs"};
+  EXPECT_TRUE(StatusOf(jail, command).ok()) << StatusOf(jail, command);
+}
+
+TEST_F(PlanTest, TierAIsRefusedWithoutLandlockAndSaysWhatHelps) {
+  for (const Tier tier : {Tier::kA, Tier::kB}) {
+    Jail jail;
+    jail.tier = tier;
+    jail.landlock_abi = 0;
+    const absl::Status status = StatusOf(jail, ProbeWords());
+    EXPECT_EQ(ExitCodeForStatus(status), 125);
+    EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("cannot enforce landlock"), HasSubstr("--require C")));
+  }
+}
+
+TEST_F(PlanTest, ArgumentsThatNameHiddenFilesAreHinted) {
+  const std::string file = host_.File("data/file", "");
+  absl::StatusOr<LaunchPlan> plan = MakePlan(host_, Jail(), {host_.probe(), "read", file});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->hints(), testing::Contains(HasSubstr("add --ro " + file)));
+  Jail jail;
+  jail.ro = {host_ / "data"};
+  plan = MakePlan(host_, jail, {host_.probe(), "read", file});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->hints(), Not(testing::Contains(HasSubstr(file))));
+}
+
+// ---- The order of steps
+
+std::vector<std::string> KindsOf(const PlanVariant& variant, const std::string& phase) {
+  std::vector<std::string> kinds;
+  for (const StepDescription& step : variant.steps) {
+    if (step.phase == phase && (kinds.empty() || kinds.back() != step.kind)) kinds.push_back(step.kind);
+  }
+  return kinds;
+}
+
+TEST_F(PlanTest, TheServersStepsStandInTheOrderThatTheyNeed) {
+  const absl::StatusOr<LaunchPlan> plan = MakePlan(host_, Jail(), ProbeWords());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(
+      KindsOf(plan->variants()[0], "server"),
+      testing::ElementsAre("session", "limit", "no_new_privs", "cwd", "descriptors", "landlock", "seccomp", "exec"));
+}
+
+TEST_F(PlanTest, TheInitSealsFirstAndDropsItsCapabilitiesLast) {
+  const absl::StatusOr<LaunchPlan> plan = MakePlan(host_, Jail(), ProbeWords());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const std::vector<std::string> kinds = KindsOf(plan->variants()[0], "init");
+  EXPECT_EQ(kinds.front(), "seal");
+  EXPECT_EQ(kinds.back(), "capabilities");
+  const auto pivot = std::find(kinds.begin(), kinds.end(), "pivot_root");
+  EXPECT_EQ(std::count(pivot, kinds.end(), "bind") + std::count(pivot, kinds.end(), "tmpfs"), 0);
+}
+
+TEST_F(PlanTest, AFolderIsMountedBeforeWhatLiesInIt) {
+  host_.Folder("a/b/c");
+  host_.Folder("a-b");
+  Jail jail;
+  jail.rw = {host_ / "a/b/c"};
+  jail.rx = {host_ / "a/b"};
+  jail.ro = {host_ / "a-b", host_ / "a", host_.folder()};
+  absl::StatusOr<LaunchPlan> plan = MakePlan(host_, jail, ProbeWords());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  std::vector<std::string> targets;
+  PlanEditor editor(*plan);
+  editor.ForEachStep([&](wire::Step& step) {
+    if (step.kind == wire::StepKind::kBind) targets.push_back(editor.Text(step.bind.target));
+    if (step.kind == wire::StepKind::kTmpfs) targets.push_back(editor.Text(step.path_text.path));
+  });
+  const auto at = [&](const std::string& path) {
+    return std::find(targets.begin(), targets.end(), path) - targets.begin();
+  };
+  EXPECT_LT(at(host_.folder()), at(host_ / "a/b"));
+  EXPECT_LT(at(host_ / "a/b"), at(host_ / "a/b/c"));
+  EXPECT_LT(at(host_.folder()), at(host_.home())) << "the private home covers what is granted around it";
+  // What adds nothing is not mounted.
+  EXPECT_EQ(std::count(targets.begin(), targets.end(), host_ / "a"), 0);
+  EXPECT_EQ(std::count(targets.begin(), targets.end(), host_ / "a-b"), 0);
+}
+
+// ---- Limits
+
+TEST_F(PlanTest, ARootsServerHasAtMostAsManyGrantsAsTheKeeperHasSlots) {
+  constexpr int kGrantsMax = wire::kSlotsMax / 2;  // each may need a mount and a user namespace
+  for (const int grants : {kGrantsMax - 1, kGrantsMax, kGrantsMax + 1}) {
+    SCOPED_TRACE(grants);
+    Jail jail;
+    jail.is_root = true;
+    for (int i = 1; i < grants; ++i) jail.ro.push_back(host_.File(absl::StrCat("data/", i), ""));  // and tools/
+    const absl::Status status = StatusOf(jail, ProbeWords());
+    EXPECT_EQ(status.ok(), grants <= kGrantsMax) << status;
+    if (!status.ok()) {
+      EXPECT_THAT(std::string(status.message()), HasSubstr("at most 48 are possible"));
+    }
+    jail.is_root = false;
+    EXPECT_TRUE(StatusOf(jail, ProbeWords()).ok());
+  }
+}
+
+TEST_F(PlanTest, APlanIsNoLargerThanTheKeeperMaps) {
+  // 256 arguments of up to 128 KiB pass the policy; texts that are alike are in a plan once.
+  const auto command = [this](int arguments) {
+    Words words = {host_.probe()};
+    for (int i = 0; i < arguments; ++i) words.push_back(std::to_string(1000 + i) + std::string(100 * 1024, 'x'));
+    return words;
+  };
+  EXPECT_TRUE(StatusOf(command(80)).ok()) << StatusOf(command(80));
+  EXPECT_THAT(std::string(StatusOf(command(82)).message()), HasSubstr("at most 8388608 are possible"));
+}
+
+// ---- What is printed
+
+TEST_F(PlanTest, NoTextForPeopleHoldsAValueOfTheEnvironment) {
+  Jail jail;
+  jail.ro = {host_.Folder("data")};
+  jail.more = ",\"env\":{\"inherit\":[\"HOME\",\"PATH\",\"LANG\"],\"set\":{\"TOKEN\":\"s3cret-7f3a\"}}";
+  jail.env["LANG"] = "l4nguage-7f3a";
+  const absl::StatusOr<LaunchPlan> plan = MakePlan(host_, jail, {host_.probe(), "read", host_.key()});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_THAT(plan->bytes(), AllOf(HasSubstr("TOKEN=s3cret-7f3a"), HasSubstr("LANG=l4nguage-7f3a")));
+  std::string texts;
+  for (const PlanVariant& variant : plan->variants()) {
+    for (const StepDescription& step : variant.steps) absl::StrAppend(&texts, step.kind, step.text, step.origin, "\n");
+    for (const LayerReport& layer : variant.report.layers) absl::StrAppend(&texts, layer.does, layer.does_not, "\n");
+    for (const std::string& item : variant.report.weakened) absl::StrAppend(&texts, item, "\n");
+  }
+  for (const std::string& hint : plan->hints()) absl::StrAppend(&texts, hint, "\n");
+  EXPECT_THAT(texts, HasSubstr("data"));
+  EXPECT_THAT(texts, Not(HasSubstr("7f3a")));
+}
+
+}  // namespace
+}  // namespace bulkhead::launcher

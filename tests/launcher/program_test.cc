@@ -1,0 +1,97 @@
+#include "bulkhead/launcher/program.h"
+
+#include <elf.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "bulkhead/launcher/plan.h"
+#include "tests/launcher/jail_fixture.h"
+
+namespace bulkhead::launcher {
+namespace {
+
+using testing::HasSubstr;
+
+class ProgramTest : public testing::Test {
+ protected:
+  std::string Script(const std::string& text, mode_t mode = 0755) const { return host_.File("bin/tool", text, mode); }
+  static std::string Refusal(const std::string& path, const std::string& path_list = "/usr/bin:/bin") {
+    const absl::StatusOr<Program> program = FindProgram(path, false, path_list);
+    EXPECT_TRUE(absl::IsPermissionDenied(program.status())) << program.status();
+    return std::string(program.status().message());
+  }
+  Host host_;
+};
+
+TEST_F(ProgramTest, ANameIsLookedUpInOrder) {
+  const std::string first = host_.File("one/tool", "#!/bin/sh\n", 0755), second = host_.File("two/tool", "x", 0755);
+  const std::string one = host_ / "one", two = host_ / "two";
+  EXPECT_EQ(*FindOnPath("tool", absl::StrCat(one, ":", two)), first);
+  EXPECT_EQ(*FindOnPath("tool", absl::StrCat(two, ":", one)), second);
+  EXPECT_EQ(*FindOnPath("tool", absl::StrCat("/no/such:", one, "/")), first);
+}
+
+TEST_F(ProgramTest, WhatCannotBeRunIsPassedOver) {
+  host_.File("one/tool", "", 0644);
+  host_.Folder("two/tool");
+  const std::string third = host_.File("three/tool", "x", 0755);
+  EXPECT_EQ(*FindOnPath("tool", absl::StrCat(host_ / "one", ":", host_ / "two", ":", host_ / "three")), third);
+}
+
+TEST_F(ProgramTest, TheCurrentFolderIsNeverSearched) {
+  Script("#!/bin/sh\n");
+  ASSERT_EQ(chdir((host_ / "bin").c_str()), 0);
+  for (const char* list : {"", ":", ".", "../bin", "::."}) {
+    EXPECT_TRUE(absl::IsNotFound(FindOnPath("tool", list).status())) << list;
+  }
+  ASSERT_EQ(chdir("/"), 0);
+}
+
+TEST_F(ProgramTest, AMissingNameIsToldTheListThatWasSearched) {
+  EXPECT_THAT(std::string(FindOnPath("tool", "/no/such:/nor/this").status().message()),
+              HasSubstr("(/no/such:/nor/this)"));
+  EXPECT_THAT(std::string(FindOnPath("tool", "").status().message()), HasSubstr("(which is empty)"));
+}
+
+TEST_F(ProgramTest, AProgramIsFoundThroughLinks) {
+  const std::string script = Script("#!/bin/sh\n"), link = host_.Link("bin/tool", "link");
+  const absl::StatusOr<Program> program = FindProgram(link, false, "");
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(program->path, link);
+  EXPECT_EQ(program->file.real, script);
+  EXPECT_TRUE(program->is_script);
+  EXPECT_EQ(program->interpreter, "/bin/sh");
+}
+
+TEST_F(ProgramTest, TheFirstLineMayHaveSpacesAndOptions) {
+  EXPECT_EQ(FindProgram(Script("#!  /bin/sh  -e \nexit\n"), false, "")->interpreter, "/bin/sh");
+  EXPECT_EQ(FindProgram(Script("#!/bin/sh"), false, "")->interpreter, "/bin/sh");
+  EXPECT_THAT(Refusal(Script("#!\n")), HasSubstr("names no interpreter"));
+  EXPECT_THAT(Refusal(Script("#!/usr/bin/env -S A=b nope --flag\n")), HasSubstr("a script for \"nope\""));
+  EXPECT_TRUE(FindProgram(Script("#!/usr/bin/env sh\n"), false, "/usr/bin:/bin").ok());
+  EXPECT_THAT(Refusal(Script("#!/usr/bin/env sh\n"), "/no/such"), HasSubstr("PATH: /no/such"));
+}
+
+TEST_F(ProgramTest, WhatIsNoProgramIsSaid) {
+  EXPECT_THAT(Refusal(Script("")), HasSubstr("it is empty"));
+  EXPECT_THAT(Refusal(Script(std::string(ELFMAG) + "cut")), HasSubstr("cut off"));
+  std::string other = std::string(ELFMAG) + std::string(sizeof(Elf64_Ehdr), '\2');
+  other[EI_CLASS] = ELFCLASS64;
+  EXPECT_THAT(Refusal(Script(other)), HasSubstr("another kind of machine"));
+  const std::string fifo = host_ / "fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0755), 0);
+  EXPECT_THAT(Refusal(fifo), HasSubstr("not a regular file"));
+}
+
+TEST_F(ProgramTest, WhatMayBeRunButNotReadIsLeftToTheKernel) {
+  const absl::StatusOr<Program> program = FindProgram(Script("#!/no/such\n", 0111), false, "");
+  EXPECT_EQ(program.ok(), !IsRoot()) << program.status();  // root can read it
+}
+
+TEST_F(ProgramTest, OtherFormatsAreLeftToTheKernel) { EXPECT_TRUE(FindProgram(Script("MZ"), false, "").ok()); }
+
+}  // namespace
+}  // namespace bulkhead::launcher
