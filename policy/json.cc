@@ -33,7 +33,6 @@ class Reader {
     ++*this;
     return before;
   }
-  friend bool operator==(const Reader& a, const Reader& b) { return a.at_ == b.at_; }
   friend bool operator!=(const Reader& a, const Reader& b) { return a.at_ != b.at_; }
 
  private:
