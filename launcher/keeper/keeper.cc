@@ -272,17 +272,39 @@ class Ladder {
   uint64_t deadline_ms_ = 0;
 };
 
-void OnStarted(uint32_t variant) {
+// With the init's pidfd (SCM_RIGHTS): should we be killed, the host sees by it that the tree is gone.
+void SendStarted(uint32_t variant, int init_pidfd) {
+  wire::Message message = {};
+  message.event = wire::Event::kStarted;
+  message.variant = variant;
+  struct {  // struct cmsghdr, and its data
+    unsigned long bytes;
+    int level, type, fd, padding;
+  } attached = {20, 1 /* SOL_SOCKET */, 1 /* SCM_RIGHTS */, init_pidfd, 0};
+  struct {
+    void* base;
+    unsigned long bytes;
+  } part = {&message, sizeof message};
+  struct {  // struct msghdr
+    void* name;
+    unsigned name_bytes;
+    void* parts;
+    unsigned long part_count;
+    void* control;
+    unsigned long control_bytes;
+    int flags;
+  } header = {nullptr, 0, &part, 1, &attached, sizeof attached, 0};
+  Call(__NR_sendmsg, wire::kControlFd, &header, 0x4000 /* MSG_NOSIGNAL */);
+}
+
+void OnStarted(uint32_t variant, int init_pidfd) {
   KeepLittle();
   if (RunMode()) {
     Close(wire::kServerStderrFd);
     return;
   }
   for (int fd = 0; fd <= 2; ++fd) Close(fd);
-  wire::Message message = {};
-  message.event = wire::Event::kStarted;
-  message.variant = variant;
-  Send(message);
+  SendStarted(variant, init_pidfd);
 }
 
 void ReadSignals(int signals, Ladder& ladder) {
@@ -321,7 +343,7 @@ bool Supervise(const Supervision& s, uint32_t variant) {
       const long bytes = Call(__NR_recvfrom, g.keeper_socket, &what, 1, 0x40 /* MSG_DONTWAIT */, nullptr, nullptr);
       if (bytes == 1 && what == kInitStarted && !started) {
         started = true;
-        OnStarted(variant);
+        OnStarted(variant, s.init_pidfd);
       }
       // The server itself is gone: nobody is left who would read the end of stdin.
       if (bytes == 1 && what == kInitLeaderGone && ladder.begun()) ladder.Climb(kTermRung);
