@@ -1,0 +1,314 @@
+// No process of a server's tree is left, whatever shape it has and however it ends. Real plans from policy text, real
+// launches, in tiers A and B. What a host is told is tested in process_test.cc.
+#include <errno.h>
+#include <grp.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <ostream>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "tests/launcher/jail_fixture.h"
+#include "tests/launcher/tree_check.h"
+
+namespace bulkhead::launcher {
+namespace {
+
+using policy::Tier;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+constexpr int kCycles = 20;
+constexpr int kHangMilliseconds = 30000;  // no test is meant to come near it: it ends one that hangs
+
+enum class Ending { kStop, kHostKilled, kKeeperKilled, kInitKilled };
+constexpr Ending kEndings[] = {Ending::kStop, Ending::kHostKilled, Ending::kKeeperKilled, Ending::kInitKilled};
+std::string NameOf(Ending ending) {
+  switch (ending) {
+    case Ending::kStop:
+      return "Stop";
+    case Ending::kHostKilled:
+      return "HostKilled";
+    case Ending::kKeeperKilled:
+      return "KeeperKilled";
+    case Ending::kInitKilled:
+      return "InitKilled";
+  }
+  return "";
+}
+
+bool Ends(int pidfd, int milliseconds) {
+  pollfd poll_fd = {pidfd, POLLIN, 0};
+  return poll(&poll_fd, 1, milliseconds) == 1;
+}
+
+char StateOf(int pid) {
+  const std::string stat = ReadWholeFile(absl::StrCat("/proc/", pid, "/stat"));
+  const std::string::size_type end = stat.rfind(')');
+  return end == std::string::npos ? 'X' : stat[end + 2];
+}
+
+// A process of its own that launches one server and waits for its end, as a host does. It can be killed.
+class LaunchingHost {
+ public:
+  enum class As { kOurselves, kPerson };
+
+  LaunchingHost(const Host& host, const Jail& jail, const Words& command, As as = As::kOurselves) {
+    int to[2], from[2];
+    EXPECT_EQ(pipe2(to, O_CLOEXEC) | pipe2(from, O_CLOEXEC), 0);
+    pid_ = fork();
+    EXPECT_GE(pid_, 0);
+    if (pid_ == 0) {
+      close(to[1]);
+      close(from[0]);
+      Live(host, jail, command, as, to[0], from[1]);
+    }
+    to_.reset(to[1]);
+    from_.reset(from[0]);
+    close(to[0]);
+    close(from[1]);
+    first_line_ = ReadLine(from_.get());
+  }
+
+  int pid() const { return pid_; }
+  // Of the server's stdout; or why there is none.
+  const std::string& first_line() const { return first_line_; }
+  int keeper() const { return OnlyChildOf(pid_); }
+  int init() const { return OnlyChildOf(keeper()); }
+
+  void AskToStop() { EXPECT_EQ(write(to_.get(), "s", 1), 1); }
+  // What the server's end looks like to the host; empty if it was killed.
+  std::string WaitForTheEnd() {
+    std::string end = ReadLine(from_.get());
+    int status = 0;
+    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+    return end;
+  }
+
+ private:
+  static int OnlyChildOf(int pid) {
+    const std::vector<int> children = ChildrenOf(pid);
+    EXPECT_EQ(children.size(), 1u);
+    return children.empty() ? 0 : children[0];
+  }
+
+  static void Say(int fd, const std::string& line) {
+    if (write(fd, (line + "\n").data(), line.size() + 1) < 0) _exit(3);
+  }
+
+  [[noreturn]] static void Live(const Host& host, const Jail& jail, const Words& command, As as, int in, int out) {
+    const uid_t person = host.person();
+    if (as == As::kPerson && IsRoot() &&
+        (setgroups(0, nullptr) != 0 || setresgid(person, person, person) != 0 ||
+         setresuid(person, person, person) != 0)) {
+      _exit(3);
+    }
+    const absl::StatusOr<LaunchPlan> plan = MakePlan(host, jail, command);
+    if (!plan.ok()) {
+      Say(out, plan.status().ToString());
+      _exit(1);
+    }
+    absl::StatusOr<Process> process = Launch(*plan);
+    if (!process.ok()) {
+      Say(out, process.status().ToString());
+      _exit(1);
+    }
+    Say(out, ReadLine(process->stdout_fd().get()));
+    pollfd polls[2] = {{in, POLLIN, 0}, {process->pidfd(), POLLIN, 0}};
+    poll(polls, 2, -1);
+    const ExitStatus end = polls[0].revents != 0 ? process->Stop() : process->Wait();
+    Say(out, end.ToString());
+    _exit(0);
+  }
+
+  pid_t pid_ = -1;
+  UniqueFd to_, from_;
+  std::string first_line_;
+};
+
+// How long the two graces are is the same everywhere here; what each of them is for is tested in run_test.cc.
+Jail ShortGraces(Tier tier) {
+  Jail jail;
+  jail.tier = tier;
+  jail.more = R"(,"timeouts":{"stdin_grace":"50ms","term_grace":"50ms"})";
+  return jail;
+}
+
+// Ends the tree of a host that has one, looks for what is left, and gives back what the host was told.
+std::string End(LaunchingHost& host, Ending ending, const std::string& token) {
+  const int keeper = host.keeper();
+  const UniqueFd keeper_fd(static_cast<int>(syscall(SYS_pidfd_open, keeper, 0)));
+  EXPECT_TRUE(keeper_fd.valid());
+  switch (ending) {
+    case Ending::kStop:
+      host.AskToStop();
+      break;
+    case Ending::kHostKilled:
+      EXPECT_EQ(kill(host.pid(), SIGKILL), 0);
+      break;
+    case Ending::kKeeperKilled:
+      EXPECT_EQ(kill(keeper, SIGKILL), 0);
+      break;
+    case Ending::kInitKilled:
+      EXPECT_EQ(kill(host.init(), SIGKILL), 0);
+      break;
+  }
+  std::string end = host.WaitForTheEnd();
+  EXPECT_TRUE(Ends(keeper_fd.get(), kHangMilliseconds));
+  EXPECT_THAT(Living(token), IsEmpty());
+  // Whoever dies without its parent has become ours, and only we can reap it. Else everyone was reaped by their own.
+  EXPECT_TRUE(ending == Ending::kStop || ending == Ending::kInitKilled ? !HasChildren() : OnlyZombiesWereLeft());
+  return end;
+}
+
+class TreeFixture : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { AdoptOrphans(); }
+  void TearDown() override {
+    EXPECT_FALSE(HasChildren());
+    EndLeftovers();
+  }
+  Host host_;
+};
+
+// ---- Every shape, every ending
+
+struct Shape {
+  const char* name;
+  Words words;           // of the probe; the token comes last
+  const char* stop_end;  // what Stop gives back
+  std::size_t processes;
+};
+std::ostream& operator<<(std::ostream& stream, const Shape& shape) { return stream << shape.name; }
+
+class TreeTest : public TreeFixture, public testing::WithParamInterface<std::tuple<Tier, Ending, Shape>> {};
+
+TEST_P(TreeTest, NothingIsLeft) {
+  const auto& [tier, ending, shape] = GetParam();
+  const Jail jail = ShortGraces(tier);
+  for (int cycle = 0; cycle < kCycles && !HasFailure(); ++cycle) {
+    const std::string token = NewToken();
+    Words command = {host_.probe()};
+    for (const std::string& word : shape.words) command.push_back(word == "PROBE" ? host_.probe() : word);
+    command.push_back(token);
+    LaunchingHost host(host_, jail, command);
+    ASSERT_THAT(host.first_line(), StartsWith("ready "));
+    const std::vector<int> tree = Living(token);
+    ASSERT_EQ(tree.size(), shape.processes);
+    if (shape.words[0] == "stop-self") {
+      while (StateOf(tree[0]) != 'T') sched_yield();
+    }
+    const std::string end = End(host, ending, token);
+    switch (ending) {
+      case Ending::kStop:
+        EXPECT_EQ(end, shape.stop_end);
+        break;
+      case Ending::kHostKilled:
+        EXPECT_EQ(end, "");
+        break;
+      case Ending::kKeeperKilled:
+        EXPECT_EQ(end, "ended because its keeper was killed; its own status is not known");
+        break;
+      case Ending::kInitKilled:
+        EXPECT_EQ(end, "killed by signal 9 (SIGKILL)");
+        break;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , TreeTest,
+    testing::Combine(testing::Values(Tier::kA, Tier::kB), testing::ValuesIn(kEndings),
+                     testing::Values(Shape{"FourWrappers", {"wrap", "4", "PROBE", "wait"}, "exited with code 0", 5},
+                                     Shape{"SetsidHelper", {"setsid-helper"}, "exited with code 0", 2},
+                                     Shape{"Daemon", {"daemon"}, "exited with code 0", 2},
+                                     Shape{"IgnoresAll", {"ignore-all"}, "killed by signal 9 (SIGKILL)", 1},
+                                     Shape{"Stopped", {"stop-self"}, "killed by signal 15 (SIGTERM)", 1})),
+    [](const auto& info) {
+      return absl::StrCat("Tier", std::string(policy::TierName(std::get<0>(info.param))),
+                          NameOf(std::get<1>(info.param)), std::get<2>(info.param).name);
+    });
+
+// ---- A server that leaves something behind
+
+class TierTest : public TreeFixture, public testing::WithParamInterface<Tier> {};
+INSTANTIATE_TEST_SUITE_P(Tier, TierTest, testing::Values(Tier::kA, Tier::kB),
+                         [](const auto& info) { return info.param == Tier::kA ? "A" : "B"; });
+
+TEST_P(TierTest, AServerThatLeavesASleeperIsNoticedWithinASecond) {
+  const std::string seconds = absl::StrCat("999.", getpid());  // the sleeper's token
+  const std::string script = absl::StrCat("sleep ", seconds, " & exit 7");
+  const int outside = system(script.c_str());
+  ASSERT_EQ(WEXITSTATUS(outside), 7);
+  ASSERT_FALSE(OnlyZombiesWereLeft()) << "without a jail the sleeper lives on";
+  EndLeftovers();
+
+  const absl::StatusOr<LaunchPlan> plan = MakePlan(host_, ShortGraces(GetParam()), {"/bin/sh", "-c", script});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  absl::StatusOr<Process> process = Launch(*plan);
+  ASSERT_TRUE(process.ok()) << process.status();
+  EXPECT_TRUE(Ends(process->pidfd(), 1000));
+  EXPECT_EQ(process->Wait().ToString(), "exited with code 7");
+  EXPECT_THAT(Living(seconds), IsEmpty());
+}
+
+// ---- A server that attacks those who end it
+
+class AttackTest : public TreeFixture, public testing::WithParamInterface<std::tuple<Ending, int>> {};
+
+// In tier B keeper and jail init are processes of the same user, with numbers that the server can see.
+TEST_P(AttackTest, NeitherKeeperNorInitCanBeSignalledOrBlinded) {
+  const auto& [ending, landlock_abi] = GetParam();
+  Jail jail = ShortGraces(Tier::kB);
+  jail.landlock_abi = landlock_abi;
+  const std::string token = NewToken();
+  const std::string script = absl::StrCat(
+      "exec 2>/dev/null\n"
+      "sleep 999 & kill -STOP $! || echo cannot stop a child\n"
+      "kill -KILL $! || echo cannot kill a child\n"
+      "read -r pid name state keeper rest </proc/$PPID/stat || echo cannot find the keeper\n"
+      "[ \"$name\" = '(bulkhead-init)' ] || echo \"the parent is $name\"\n"
+      "for pid in $PPID $keeper; do\n"
+      "  for signal in KILL STOP TERM INT HUP QUIT CHLD 0; do\n"
+      "    kill -$signal $pid && echo \"kill -$signal $pid\"\n"
+      "    kill -$signal -$pid && echo \"kill -$signal -$pid\"\n"
+      "  done\n"
+      "  prlimit --pid $pid --nofile=0:0 && echo \"prlimit $pid\"\n"
+      "done\n"
+      "kill -KILL -1\n"
+      "exec ",
+      host_.probe(), " tree-forever ", token);
+  LaunchingHost host(host_, jail, {"/bin/sh", "-c", script}, LaunchingHost::As::kPerson);
+  ASSERT_THAT(host.first_line(), StartsWith("ready ")) << "else an attack that succeeded, or what it lacks";
+  ASSERT_EQ(Living(token).size(), 3u);
+  for (const int pid : {host.keeper(), host.init()}) {
+    const std::string process = absl::StrCat("/proc/", pid);
+    EXPECT_EQ(StateOf(pid), 'S');
+    EXPECT_THAT(ReadWholeFile(process + "/status"), testing::HasSubstr(absl::StrCat("\nUid:\t", host_.person(), "\t")));
+  }
+  const std::string end = End(host, ending, token);
+  if (ending == Ending::kStop) {
+    EXPECT_EQ(end, "killed by signal 9 (SIGKILL)");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, AttackTest,
+                         testing::Combine(testing::ValuesIn(kEndings),
+                                          testing::Values(-1, 5)),  // 5: a kernel whose Landlock knows no signals
+                         [](const auto& info) {
+                           return absl::StrCat(NameOf(std::get<0>(info.param)),
+                                               std::get<1>(info.param) < 0 ? "" : "LandlockAbi5");
+                         });
+
+}  // namespace
+}  // namespace bulkhead::launcher
