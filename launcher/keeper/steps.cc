@@ -18,7 +18,7 @@ using wire::StepKind;
 
 // mount(2) and umount2(2) flags, from linux/mount.h of libc's side.
 constexpr unsigned long kMountRdOnly = 1, kMountNoSuid = 2, kMountNoDev = 4, kMountNoExec = 8, kMountRemount = 32,
-                        kMountBind = 4096, kMountRecursive = 16384, kMountSlave = 1u << 19;
+                        kMountBind = 4096, kMountRecursive = 16384, kMountPrivate = 1u << 18, kMountSlave = 1u << 19;
 constexpr int kUnmountDetach = 2;
 constexpr int kFsConfigSetString = 1, kFsConfigCreate = 6;
 constexpr int kLandlockRulePathBeneath = 1;
@@ -65,6 +65,9 @@ long CloneTree(const wire::Pinned& pinned, uint64_t attributes) {
   if (IsError(tree)) return tree;
   mount_attr attr = {};
   attr.attr_set = attributes;
+  // A copy made outside the jail's namespaces is a peer of the original: what we mount on it later would show on the
+  // host. And what the host mounts later on the original would be in the jail, without these attributes.
+  attr.propagation = kMountPrivate;
   const long error = Call(__NR_mount_setattr, tree, "", kAtEmptyPath | kAtRecursive, &attr, sizeof attr);
   if (IsError(error)) {
     Close(tree);
@@ -239,8 +242,8 @@ long Landlock(const wire::Landlock& step) {
   const auto* rules = At<wire::LandlockRule>(step.rules);
   for (uint32_t i = 0; i < step.rule_count; ++i) {
     const wire::Pinned& where = rules[i].where;
-    const long fd = rules[i].is_grant ? OpenPinned(where)
-                                      : Call(__NR_openat, kAtFdCwd, Text(where.path), kPathOnly | kCloseOnExec);
+    const long fd =
+        rules[i].is_grant ? OpenPinned(where) : Call(__NR_openat, kAtFdCwd, Text(where.path), kPathOnly | kCloseOnExec);
     if (IsError(fd)) return fd;
     struct [[gnu::packed]] {
       uint64_t access;

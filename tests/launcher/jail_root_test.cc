@@ -1,6 +1,10 @@
 // Started as root: nothing that root could do is left to the server. Registers no test for an ordinary user.
 #include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <string>
@@ -98,6 +102,53 @@ TEST_P(RootJailTest, FilesOfOthersInAGrantKeepTheirOwners) {
   EXPECT_THAT(Inside(jail, {"read", host_ / "work/roots"}), DeniedWith(EACCES));
   EXPECT_THAT(Inside(jail, {"chmod", host_ / "work/roots", "0644"}), DeniedWith(EPERM));
 }
+
+// ---- Mounts
+
+// Runs `test` in a child with mounts of its own that are shared, as systemd makes them at boot.
+template <typename F>
+void WithSharedMounts(F test) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (unshare(CLONE_NEWNS) != 0 || mount(nullptr, "/", nullptr, MS_REC | MS_SHARED, nullptr) != 0) _exit(2);
+    test();
+    fflush(stdout);
+    _exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_P(RootJailTest, NoMountOfTheJailShowsOnTheHost) {
+  const Jail jail = Reading({host_.folder()});  // the private home is mounted in there, and the folder for executing
+  WithSharedMounts([&] {
+    const std::string before = ReadFile("/proc/self/mountinfo");
+    EXPECT_THAT(Inside(jail, {"list", host_.folder()}), Succeeded());
+    EXPECT_EQ(ReadFile("/proc/self/mountinfo"), before);
+    EXPECT_THAT(Outside({"read", host_.key()}), Succeeded());
+  });
+}
+
+TEST_P(RootJailTest, WhatTheHostMountsLaterIsNotInTheJail) {
+  if (!InA()) return;  // there the host's tree is what is seen
+  host_.File("data/file", "");
+  WithSharedMounts([&] {
+    const absl::StatusOr<LaunchPlan> plan =
+        MakePlan(host_, Reading({host_ / "data"}), {"/bin/sh", "-c", absl::StrCat("read go; ls ", host_ / "data")});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    absl::StatusOr<Process> process = Launch(*plan);
+    ASSERT_TRUE(process.ok()) << process.status();
+    ASSERT_EQ(mount("tmpfs", (host_ / "data").c_str(), "tmpfs", 0, nullptr), 0);
+    ASSERT_EQ(write(process->stdin_fd().get(), "\n", 1), 1);
+    char text[16] = "";
+    EXPECT_GT(read(process->stdout_fd().get(), text, sizeof text - 1), 0);
+    EXPECT_STREQ(text, "file\n");
+  });
+}
+
+// ---- Owners
 
 TEST_P(RootJailTest, AGrantThatRootOwnsIsWritableInTierAAndRefusedInTierB) {
   const std::string folder = host_.Folder("work"), file = folder + "/new";
