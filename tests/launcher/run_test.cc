@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "tests/launcher/jail_fixture.h"
+#include "tests/launcher/survivors.h"
 #include "tests/launcher/tree_check.h"
 
 namespace bulkhead::launcher {
@@ -236,10 +237,10 @@ TEST_P(RunTest, TheHostIsGoneWhenNobodyWritesAndNobodyReads) {
     Program run = StartProbe({"ignore-all", token}, kShort, way.wiring);
     way.first(run);
     ExpectNothingEnds(run);
-    EXPECT_THAT(Living(token), Not(IsEmpty()));
+    EXPECT_THAT(Survivors(token), Not(IsEmpty()));
     way.second(run);
     EXPECT_EQ(run.Wait(), 128 + SIGKILL);
-    EXPECT_THAT(Living(token), IsEmpty());
+    EXPECT_THAT(Survivors(token), IsEmpty());
   }
 }
 
@@ -272,13 +273,13 @@ TEST_P(RunTest, AKilledHostsTreeEnds) {
       ASSERT_THAT(children, SizeIs(1));
       const UniqueFd keeper(static_cast<int>(syscall(SYS_pidfd_open, children[0], 0)));
       if (wiring != Wiring::kNullStdin || std::string(shape) != "wait") {  // whose stdin is at its end from the start
-        EXPECT_THAT(Living(token), Not(IsEmpty()));
+        EXPECT_THAT(Survivors(token), Not(IsEmpty()));
       }
       ASSERT_EQ(kill(host, SIGKILL), 0);
       ASSERT_EQ(waitpid(host, nullptr, 0), host);
       pollfd poll_fd = {keeper.get(), POLLIN, 0};
       EXPECT_EQ(poll(&poll_fd, 1, kHangMilliseconds), 1);
-      EXPECT_THAT(Living(token), IsEmpty());
+      EXPECT_THAT(Survivors(token), IsEmpty());
       EXPECT_TRUE(OnlyZombiesWereLeft());
     }
   }
@@ -310,10 +311,10 @@ TEST_P(RunTest, ASecondSignalKills) {
   EXPECT_EQ(ReadLine(run.out().get()), "ready");
   run.Signal(SIGTERM);
   EXPECT_EQ(ReadLine(run.out().get()), "term");
-  ASSERT_THAT(Living(token), Not(IsEmpty()));
+  ASSERT_THAT(Survivors(token), Not(IsEmpty()));
   run.Signal(SIGTERM);
   EXPECT_EQ(run.Wait(), 128 + SIGKILL);
-  EXPECT_THAT(Living(token), IsEmpty());
+  EXPECT_THAT(Survivors(token), IsEmpty());
   EXPECT_EQ(Report()["exit"], nlohmann::json({{"signal", SIGKILL}}));
 }
 

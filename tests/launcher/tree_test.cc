@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "tests/launcher/jail_fixture.h"
+#include "tests/launcher/survivors.h"
 #include "tests/launcher/tree_check.h"
 
 namespace bulkhead::launcher {
@@ -165,7 +166,7 @@ std::string End(LaunchingHost& host, Ending ending, const std::string& token) {
   }
   std::string end = host.WaitForTheEnd();
   EXPECT_TRUE(Ends(keeper_fd.get(), kHangMilliseconds));
-  EXPECT_THAT(Living(token), IsEmpty());
+  EXPECT_THAT(Survivors(token), IsEmpty());
   // Whoever dies without its parent has become ours, and only we can reap it. Else everyone was reaped by their own.
   EXPECT_TRUE(ending == Ending::kStop || ending == Ending::kInitKilled ? !HasChildren() : OnlyZombiesWereLeft());
   return end;
@@ -203,7 +204,7 @@ TEST_P(TreeTest, NothingIsLeft) {
     command.push_back(token);
     LaunchingHost host(host_, jail, command);
     ASSERT_THAT(host.first_line(), StartsWith("ready "));
-    const std::vector<int> tree = Living(token);
+    const std::vector<int> tree = Survivors(token);
     ASSERT_EQ(tree.size(), shape.processes);
     if (shape.words[0] == "stop-self") {
       while (StateOf(tree[0]) != 'T') sched_yield();
@@ -259,7 +260,7 @@ TEST_P(TierTest, AServerThatLeavesASleeperIsNoticedWithinASecond) {
   ASSERT_TRUE(process.ok()) << process.status();
   EXPECT_TRUE(Ends(process->pidfd(), 1000));
   EXPECT_EQ(process->Wait().ToString(), "exited with code 7");
-  EXPECT_THAT(Living(seconds), IsEmpty());
+  EXPECT_THAT(Survivors(seconds), IsEmpty());
 }
 
 // ---- A server that attacks those who end it
@@ -290,7 +291,7 @@ TEST_P(AttackTest, NeitherKeeperNorInitCanBeSignalledOrBlinded) {
       host_.probe(), " tree-forever ", token);
   LaunchingHost host(host_, jail, {"/bin/sh", "-c", script}, LaunchingHost::As::kPerson);
   ASSERT_THAT(host.first_line(), StartsWith("ready ")) << "else an attack that succeeded, or what it lacks";
-  ASSERT_EQ(Living(token).size(), 3u);
+  ASSERT_EQ(Survivors(token).size(), 3u);
   for (const int pid : {host.keeper(), host.init()}) {
     const std::string process = absl::StrCat("/proc/", pid);
     EXPECT_EQ(StateOf(pid), 'S');
