@@ -137,13 +137,15 @@ class LaunchingHost {
   std::string first_line_;
 };
 
-// How long the two graces are is the same everywhere here; what each of them is for is tested in run_test.cc.
-Jail ShortGraces(Tier tier) {
+// A grace that a tree is to survive is short; one that it is to end in is so long that it can't run out.
+constexpr char kShort[] = "50ms", kLong[] = "10m";
+Jail WithGraces(Tier tier, const std::string& stdin_grace, const std::string& term_grace) {
   Jail jail;
   jail.tier = tier;
-  jail.more = R"(,"timeouts":{"stdin_grace":"50ms","term_grace":"50ms"})";
+  jail.more = absl::StrCat(R"(,"timeouts":{"stdin_grace":")", stdin_grace, R"(","term_grace":")", term_grace, R"("})");
   return jail;
 }
+Jail ShortGraces(Tier tier) { return WithGraces(tier, kShort, kShort); }
 
 // Ends the tree of a host that has one, looks for what is left, and gives back what the host was told.
 std::string End(LaunchingHost& host, Ending ending, const std::string& token) {
@@ -189,6 +191,7 @@ struct Shape {
   Words words;           // of the probe; the token comes last
   const char* stop_end;  // what Stop gives back
   std::size_t processes;
+  const char *stdin_grace, *term_grace;
 };
 std::ostream& operator<<(std::ostream& stream, const Shape& shape) { return stream << shape.name; }
 
@@ -196,7 +199,7 @@ class TreeTest : public TreeFixture, public testing::WithParamInterface<std::tup
 
 TEST_P(TreeTest, NothingIsLeft) {
   const auto& [tier, ending, shape] = GetParam();
-  const Jail jail = ShortGraces(tier);
+  const Jail jail = WithGraces(tier, shape.stdin_grace, shape.term_grace);
   for (int cycle = 0; cycle < kCycles && !HasFailure(); ++cycle) {
     const std::string token = NewToken();
     Words command = {host_.probe()};
@@ -229,12 +232,13 @@ TEST_P(TreeTest, NothingIsLeft) {
 
 INSTANTIATE_TEST_SUITE_P(
     , TreeTest,
-    testing::Combine(testing::Values(Tier::kA, Tier::kB), testing::ValuesIn(kEndings),
-                     testing::Values(Shape{"FourWrappers", {"wrap", "4", "PROBE", "wait"}, "exited with code 0", 5},
-                                     Shape{"SetsidHelper", {"setsid-helper"}, "exited with code 0", 2},
-                                     Shape{"Daemon", {"daemon"}, "exited with code 0", 2},
-                                     Shape{"IgnoresAll", {"ignore-all"}, "killed by signal 9 (SIGKILL)", 1},
-                                     Shape{"Stopped", {"stop-self"}, "killed by signal 15 (SIGTERM)", 1})),
+    testing::Combine(
+        testing::Values(Tier::kA, Tier::kB), testing::ValuesIn(kEndings),
+        testing::Values(Shape{"FourWrappers", {"wrap", "4", "PROBE", "wait"}, "exited with code 0", 5, kLong, kLong},
+                        Shape{"SetsidHelper", {"setsid-helper"}, "exited with code 0", 2, kLong, kLong},
+                        Shape{"Daemon", {"daemon"}, "exited with code 0", 2, kLong, kLong},
+                        Shape{"IgnoresAll", {"ignore-all"}, "killed by signal 9 (SIGKILL)", 1, kShort, kShort},
+                        Shape{"Stopped", {"stop-self"}, "killed by signal 15 (SIGTERM)", 1, kShort, kLong})),
     [](const auto& info) {
       return absl::StrCat("Tier", std::string(policy::TierName(std::get<0>(info.param))),
                           NameOf(std::get<1>(info.param)), std::get<2>(info.param).name);
