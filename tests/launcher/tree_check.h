@@ -4,23 +4,20 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <fstream>
-#include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
-namespace bulkhead::launcher {
+#include "bulkhead/launcher/unique_fd.h"
 
-inline std::string ReadWholeFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
+namespace bulkhead::launcher {
 
 // Everything that a descriptor gives until its end.
 inline std::string ReadToEnd(int fd) {
@@ -32,6 +29,12 @@ inline std::string ReadToEnd(int fd) {
     if (count > 0) text.append(block, static_cast<size_t>(count));
   }
   return text;
+}
+
+// Not by a stream: those throw when a process of /proc ends while its file is read.
+inline std::string ReadWholeFile(const std::string& path) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return fd.valid() ? ReadToEnd(fd.get()) : "";
 }
 
 // Up to and without the end of the line.
@@ -73,7 +76,7 @@ inline std::vector<int> ChildrenOf(int pid) {
   std::vector<int> pids;
   const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
   for (const std::string& task : NamesIn(tasks)) {
-    std::ifstream children(tasks + "/" + task + "/children");
+    std::istringstream children(ReadWholeFile(tasks + "/" + task + "/children"));
     for (int child; children >> child;) pids.push_back(child);
   }
   return pids;
