@@ -6,6 +6,7 @@ import re
 import sys
 import unittest
 
+sys.dont_write_bytecode = True  # the folder of rules.py is the source tree
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import rules  # noqa: E402
 
