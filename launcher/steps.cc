@@ -1,5 +1,6 @@
 #include "bulkhead/launcher/steps.h"
 
+#include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,8 +23,17 @@ wire::Offset StepsMaker::Failures(const std::vector<FailureText>& failures) {
 void StepsMaker::Add(List& list, const char* phase, wire::Step step, About about) {
   if (about.failures.empty()) {
     const std::string what = absl::StrCat("cannot ", about.text);
-    about.failures = {
-        {0, 125, about.needs_namespaces ? absl::StrCat("no tier A here (", tier_remedy_, "): ", what) : what}};
+    if (about.needs_namespaces) {
+      about.failures = {{EPERM, 125,
+                         absl::StrCat(what,
+                                      ", which tier A needs (EPERM): user namespaces are forbidden or restricted here, "
+                                      "by the distribution's hardening or by the container's; \"bulkhead doctor\" "
+                                      "says which; ",
+                                      tier_remedy_)},
+                        {0, 125, absl::StrCat("no tier A here (", tier_remedy_, "): ", what)}};
+    } else {
+      about.failures = {{0, 125, what}};
+    }
   }
   step.failures = Failures(about.failures);
   if (about.needs_namespaces) step.flags |= wire::kNeedsNamespaces;
