@@ -57,7 +57,6 @@ class JailMaker {
     if (context_.policy.network == policy::NetworkMode::kNone) {
       Init(StepKind::kLoopback, {"loopback", "bring up the jail's own loopback", "", {}, true});
     }
-    Init(StepKind::kDetachPropagation, {"mount", "keep the jail's mounts from showing outside", "", {}, true});
     Init(StepKind::kRoot, {"mount", "make the jail's empty root", "", {}, true});
     GrantsAndPrivateFolders();
     Devices();  // over what a grant of /dev or / shows there

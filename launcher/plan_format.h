@@ -65,7 +65,6 @@ enum class StepKind : uint16_t {
   // Jail init, in the new namespaces.
   kHostname,
   kLoopback,
-  kDetachPropagation,
   kRoot,  // an empty tmpfs becomes the working folder; paths of the steps below are relative to it
   kFolder,
   kSymlink,

@@ -18,7 +18,7 @@ using wire::StepKind;
 
 // mount(2) and umount2(2) flags, from linux/mount.h of libc's side.
 constexpr unsigned long kMountRdOnly = 1, kMountNoSuid = 2, kMountNoDev = 4, kMountNoExec = 8, kMountRemount = 32,
-                        kMountBind = 4096, kMountRecursive = 16384, kMountPrivate = 1u << 18, kMountSlave = 1u << 19;
+                        kMountBind = 4096, kMountPrivate = 1u << 18;
 constexpr int kUnmountDetach = 2;
 constexpr int kFsConfigSetString = 1, kFsConfigCreate = 6;
 constexpr int kLandlockRulePathBeneath = 1;
@@ -288,8 +288,6 @@ long RunStep(const Step& step) {
       return Call(__NR_sethostname, Text(step.path_text.text), Length(Text(step.path_text.text)));
     case StepKind::kLoopback:
       return Loopback();
-    case StepKind::kDetachPropagation:
-      return Call(__NR_mount, nullptr, "/", nullptr, kMountRecursive | kMountSlave, nullptr);
     case StepKind::kRoot:
       return NewRoot();
     case StepKind::kFolder:
