@@ -7,7 +7,6 @@ load("//third_party/abseil:abseil.bzl", "system_abseil")
 # name of the repository: (its folder here, a header of it, its Debian package)
 _LIBRARIES = {
     "asio": ("asio", "/usr/include/asio.hpp", "libasio-dev"),
-    "cli11": ("cli11", "/usr/include/CLI/CLI.hpp", "libcli11-dev"),
     "com_github_google_benchmark": ("benchmark", "/usr/include/benchmark/benchmark.h", "libbenchmark-dev"),
     "com_google_googletest": ("googletest", "/usr/include/gmock/gmock.h", "libgmock-dev"),
     "libseccomp": ("libseccomp", "/usr/include/seccomp.h", "libseccomp-dev"),

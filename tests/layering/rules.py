@@ -15,7 +15,6 @@ LIBRARIES = {
     "libseccomp": (r"seccomp\.h", r"launcher/seccomp/generate\w*\.cc", r"launcher/seccomp"),
     "nlohmann_json": (r"nlohmann/", r"(policy|jsonrpc|mcp)/(\w*json\w*|envelope)\.(h|cc)|cli/\w+\.(h|cc)", r"policy|jsonrpc|mcp|cli"),
     "asio": (r"asio[./]", r"(launcher|jsonrpc|mcp)/\w+\.(h|cc)", r"launcher|jsonrpc|mcp"),
-    "cli11": (r"CLI/", r"cli/\w+\.(h|cc)", r"cli"),
 }
 
 # policy/ holds pure values. These headers would give it processes, files, clocks or threads.
