@@ -45,6 +45,8 @@ void MapPlan() {
   // Readable and writable, private: what we write into it is ours alone.
   const long base = Call(__NR_mmap, nullptr, bytes, 1 | 2, 2, wire::kPlanFd, 0);
   if (IsError(base)) Refuse("mmap failed");
+  // What the host leaked would stay open beside its server for as long as we live (ENOSYS before Linux 5.9: it does).
+  Call(__NR_close_range, wire::kServerStderrFd + 1, ~0u, 0);
   // Numbers that the host left free are taken, so that nothing of ours gets one of them by chance.
   for (int fd = wire::kControlFd; fd <= wire::kServerStderrFd; ++fd) {
     if (IsError(Call(__NR_fcntl, fd, 1 /* F_GETFD */))) Call(__NR_dup3, wire::kPlanFd, fd, kCloseOnExec);
