@@ -183,6 +183,7 @@ absl::StatusOr<LaunchPlan> MakePlan(const Host& host, const Jail& jail, const Wo
                                 jail.network, "\"},\"limits\":{", jail.limits, "}", jail.more, "}")};
   policy::ParseOptions parse;
   parse.variables.home = host.home();
+  parse.variables.cache_root = host / "cache";
   if (!jail.workspace.empty()) parse.variables.workspace = jail.workspace;
   const absl::StatusOr<policy::Policy> policy = policy::ParsePolicy(text, parse);
   if (!policy.ok()) return policy.status();

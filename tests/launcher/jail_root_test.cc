@@ -166,5 +166,72 @@ TEST_P(RootJailTest, AGrantThatRootOwnsIsWritableInTierAAndRefusedInTierB) {
   }
 }
 
+TEST_P(RootJailTest, AWriteGrantThatWouldGrantNothingIsRefused) {
+  const std::string folder = host_.Folder("work");
+  Jail jail = Closed();
+  jail.rw = {folder};
+  WithSharedMounts([&] {
+    ASSERT_EQ(mount("ramfs", folder.c_str(), "ramfs", 0, "mode=0755"), 0);
+    EXPECT_THAT(Inside(jail, {"write", folder + "/new", "x"}),
+                RefusedSaying("on a file system that can't be mounted for another user"));
+    host_.GiveTo(folder, kNobody);
+    jail.user = "nobody";
+    EXPECT_THAT(Inside(jail, {"write", folder + "/new", "x"}), Succeeded());
+  });
+}
+
+TEST_P(RootJailTest, AFolderThatIsClosedToTheNamedUserIsNamed) {
+  const std::string closed = host_.Folder("closed", 0700), folder = host_.Folder("closed/data");
+  host_.GiveTo(closed, 0);
+  Jail jail = Reading({folder});
+  jail.user = "nobody";
+  const Outcome outcome = Inside(jail, {"list", folder});
+  if (InA()) {
+    EXPECT_THAT(outcome, Succeeded());
+  } else {
+    EXPECT_THAT(outcome, RefusedSaying(absl::StrCat("because \"", closed, "\" is closed to it")));
+  }
+}
+
+// ---- ${cache}
+
+Jail WithCache(Jail jail) {
+  jail.rw = {"${cache}"};
+  jail.more = R"(,"env":{"set":{"CACHE":"${cache}"}})";
+  return jail;
+}
+constexpr char kWriteToCache[] = "echo $$ > $CACHE/new && echo ok";
+
+TEST_P(RootJailTest, TheCacheIsMadeForTheNamedUser) {
+  Jail jail = WithCache(Closed());
+  jail.user = "nobody";
+  const mode_t before = umask(077);
+  for (int again = 0; again < 2; ++again) EXPECT_THAT(Shell(jail, kWriteToCache), Succeeded());
+  umask(before);
+  const absl::StatusOr<LaunchPlan> plan = MakePlan(host_, jail, {"/bin/true"});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_EQ(plan->folders_to_make().size(), 1u);
+  struct stat cache, above;
+  ASSERT_EQ(stat(plan->folders_to_make()[0].path.c_str(), &cache), 0);
+  EXPECT_EQ(cache.st_uid, kNobody);
+  EXPECT_EQ(cache.st_mode & 07777, 0700u);
+  ASSERT_EQ(stat((host_ / "cache").c_str(), &above), 0);
+  EXPECT_EQ(above.st_uid, 0u);
+  EXPECT_EQ(above.st_mode & 07777, 0755u);
+}
+
+TEST_P(RootJailTest, ACacheForAUidThatChangesWithEveryLaunchNeedsMounts) {
+  const Jail jail = WithCache(Closed());
+  for (int again = 0; again < 2; ++again) {
+    const Outcome outcome = Shell(jail, kWriteToCache);
+    if (InA()) {
+      EXPECT_THAT(outcome, Succeeded());
+    } else {
+      EXPECT_THAT(outcome, RefusedSaying("name an account as \"user\" in the policy, and it is made for that account"));
+      EXPECT_FALSE(Exists(host_ / "cache"));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace bulkhead::launcher
