@@ -17,6 +17,7 @@ import json
 import multiprocessing
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -119,31 +120,16 @@ class Jail:
         self.folder_owner = user if self.named_user else identity
 
     def prefix(self, server, folder):
-        run = [f"{APP}/bin/bulkhead", "run", "--report", self.report, "--workspace", APP]
-        if self.named_user is not None:
-            run += ["--policy", self.policy_file(server, folder)]
+        run = [f"{APP}/bin/bulkhead", "run", "--report", self.report, "--workspace", APP, "--rw", folder]
+        for name, value in server.env:
+            run += ["--env", f"{name}={filled(value, folder)}"]
+        if self.named_user is None:
+            run += ["--preset", server.preset]
         else:
-            run += ["--preset", server.preset, "--rw", folder]
-            for name, value in server.env:
-                run += ["--env", f"{name}={filled(value, folder)}"]
+            run += ["--policy", policy_file(server.preset)]
         if self.tier == "A":
             return run
-        return [DENY, "--userns"] + run + ([] if self.named_user else ["--require", "B"])
-
-    def policy_file(self, server, folder):
-        policy = {
-            "version": 1,
-            "extends": [f"preset:{server.preset}"],
-            "require": "B",
-            "user": self.named_user,
-            "filesystem": {"rw": [folder]},
-        }
-        if server.env:
-            policy["env"] = {"set": {name: filled(value, folder) for name, value in server.env}}
-        path = os.path.join(self.work, "policy.json")
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(policy, file)
-        return path
+        return [DENY, "--userns"] + run + ["--require", "B"]
 
     def check_report(self, server):
         try:
@@ -177,8 +163,8 @@ def is_good(answer):
     return "result" in message and not message["result"].get("isError")
 
 
-def run_server(server, identity, user, ask=peer.ask_in_turn, tiers=("A", "B"), home=None):
-    """The cases of one server and identity: [(name, None or why it failed)]. `home`: of the jailed ones, if another."""
+def run_server(server, identity, user, ask=peer.ask_in_turn, tiers=("A", "B")):
+    """The cases of one server and identity: [(name, None or why it failed)]."""
     names = [f"{server.name}, tier {tier}, {identity.name}" for tier in tiers]
     with tempfile.TemporaryDirectory(prefix="bulkhead-interop.") as work:
         os.chmod(work, 0o755)
@@ -195,12 +181,11 @@ def run_server(server, identity, user, ask=peer.ask_in_turn, tiers=("A", "B"), h
         except Failed as error:
             return [(name, f"the control, without Bulkhead: {error}") for name in names]
         results = []
-        env = {} if home is None else {"HOME": home}
         for name, tier in zip(names, tiers):
             jail = Jail(work, tier, identity, user)
             new_folder(folder, jail.folder_owner)
             try:
-                jailed = peer.converse(jail.prefix(server, folder) + command, messages, identity, work, env, ask)
+                jailed = peer.converse(jail.prefix(server, folder) + command, messages, identity, work, {}, ask)
                 compare(control, jailed)
                 jail.check_report(server)
                 results.append((name, None))
@@ -220,16 +205,19 @@ def run_piped(identity, user):
 
 
 def run_cold(identity, user):
-    """npx with an empty cache, in a home that has nothing."""
-    with tempfile.TemporaryDirectory(prefix="bulkhead-interop.") as home:
-        identity.own(home)
+    """npx with an empty cache."""
+    with tempfile.TemporaryDirectory(prefix="bulkhead-interop.") as cache:
+        identity.own(cache)
         server = next(one for one in npm_servers() if one.name == "filesystem by npx")
-        results = run_server(server, identity, user, tiers=("A",), home=home)
+        results = run_server(server, dataclasses.replace(identity, cache=cache), user, tiers=("A",))
         return [(name.replace("npx", "npx, cold cache"), why) for name, why in results]
 
 
 class PastedConfig:
-    """INTERFACE.md's configuration as it is, with what it names made; elsewhere where that is not possible."""
+    """INTERFACE.md's configuration as it is, with what it names made; elsewhere where that is not possible.
+
+    The cache is where Bulkhead puts it by itself, and goes away if it wasn't there before.
+    """
 
     def __init__(self, identity, work):
         self.identity = identity
@@ -256,12 +244,16 @@ class PastedConfig:
             with open(self.path, "w", encoding="utf-8") as file:
                 file.write(replaced)
         new_folder(self.folder, self.identity)
+        if self.identity.uid == 0 and not os.path.exists("/var/cache/bulkhead"):
+            self.made.append("/var/cache/bulkhead")
         return self
 
     def __exit__(self, *_):
-        if self.made:
-            os.unlink(self.made[0])
-            shutil.rmtree(self.made[1])
+        for path in self.made:
+            if os.path.isdir(path):
+                shutil.rmtree(path)
+            elif os.path.exists(path):
+                os.unlink(path)
 
 
 def run_host(command, identity, work):
@@ -318,6 +310,7 @@ def run_pasted(everyone):
     """All of it in one go, because the names of the configuration exist once."""
     results = []
     for identity in everyone:
+        identity = dataclasses.replace(identity, cache="")
         with tempfile.TemporaryDirectory(prefix="bulkhead-interop.") as work:
             os.chmod(work, 0o755)
             identity.own(work)
@@ -331,12 +324,41 @@ def run_pasted(everyone):
     return results
 
 
-def guarded(function, *arguments):
-    """A case never takes the others with it."""
-    try:
-        return function(*arguments)
-    except Exception:  # pylint: disable=broad-except
-        return [(f"{function.__name__} {arguments}", traceback.format_exc())]
+class Stopped(BaseException):
+    """SIGTERM came."""
+
+
+class Worker:
+    """What a process of the pool does with SIGTERM: its case cleans up after itself, and no other is begun."""
+
+    is_busy = False
+    is_stopped = False
+
+    @classmethod
+    def start(cls):
+        peer.become_subreaper()
+        signal.signal(signal.SIGTERM, cls.stop)
+
+    @classmethod
+    def stop(cls, *_):
+        is_first, cls.is_stopped = not cls.is_stopped, True
+        if cls.is_busy and is_first:
+            raise Stopped
+
+    @classmethod
+    def run(cls, function, *arguments):
+        """A case never takes the others with it."""
+        if cls.is_stopped:
+            return []
+        try:
+            cls.is_busy = True
+            return function(*arguments)
+        except Stopped:
+            return []
+        except Exception:  # pylint: disable=broad-except
+            return [(f"{function.__name__} {arguments}", traceback.format_exc())]
+        finally:
+            cls.is_busy = False
 
 
 def jobs(everyone):
@@ -349,8 +371,16 @@ def jobs(everyone):
     yield "pasted configuration", run_pasted, (everyone,)
 
 
+def policy_file(preset):
+    """The preset with a named user. It stays where it is, so that its ${cache} serves the next run, too."""
+    return os.path.join(APP, f"{preset}_as_user.json")
+
+
 def prepare_app():
     """Beside the npm packages: our programs, where every identity can read and start them."""
+    for preset in ("default", "node", "npx", "python", "uvx"):
+        with open(policy_file(preset), "w", encoding="utf-8") as file:
+            json.dump({"version": 1, "extends": [f"preset:{preset}"], "user": USER}, file)
     bin_folder = os.path.join(APP, "bin")
     os.makedirs(bin_folder, exist_ok=True)
     for source, target in (
@@ -372,13 +402,14 @@ def main():
     everyone = peer.identities(CACHE, USER)
     if os.getuid() != 0:
         print("not started as root: the cases as root are not run")
+    signal.signal(signal.SIGTERM, Worker.stop)
     started = time.monotonic()
     passed = failed = 0
     with concurrent.futures.ProcessPoolExecutor(
-        AT_ONCE, multiprocessing.get_context("fork"), initializer=peer.become_subreaper
+        AT_ONCE, multiprocessing.get_context("fork"), initializer=Worker.start
     ) as pool:
         pending = [
-            pool.submit(guarded, function, *arguments)
+            pool.submit(Worker.run, function, *arguments)
             for name, function, arguments in jobs(everyone)
             if all(word in name for word in words)
         ]
@@ -392,7 +423,7 @@ def main():
                     print(f"FAILED  {name}: {why}", flush=True)
     print(f"interop took {time.monotonic() - started:.0f} s")
     print(f"{passed} passed, {failed} failed")
-    return 0 if passed and not failed else 1
+    return 0 if passed and not failed and not Worker.is_stopped else 1
 
 
 if __name__ == "__main__":

@@ -32,10 +32,14 @@ class Identity:
     login: str
     home: str
     switch: bool  # whether we have to become it
+    cache: str  # XDG_CACHE_HOME, or empty for Bulkhead's own choice
 
     def environment(self, more):
         env = {key: value for key, value in os.environ.items() if not key.startswith("XDG_")}
-        env.update({"HOME": self.home, "USER": self.login, "LOGNAME": self.login}, **more)
+        env.update({"HOME": self.home, "USER": self.login, "LOGNAME": self.login})
+        if self.cache:
+            env["XDG_CACHE_HOME"] = self.cache
+        env.update(more)
         return env
 
     def popen_arguments(self):
@@ -49,18 +53,19 @@ class Identity:
 def identities(cache, user_name):
     """Root and the ordinary user when we are root, else ourselves; the user is last.
 
-    Each has a home that stays, with npm's cache in it.
+    Each has a home that stays, with npm's cache in it. Bulkhead's caches for root are kept apart from the system's own,
+    by the user's uid, since he owns some of them and may be another the next time.
     """
     everyone = []
+    home_root, home_user = os.path.join(cache, "home-root"), os.path.join(cache, "home-user")
     if os.getuid() == 0:
         user = pwd.getpwnam(user_name)
-        everyone.append(Identity("root", 0, 0, "root", os.path.join(cache, "home-root"), False))
-        everyone.append(
-            Identity("user", user.pw_uid, user.pw_gid, user_name, os.path.join(cache, "home-user"), True)
-        )
+        cache_root = os.path.join(cache, f"cache-root-{user.pw_uid}")
+        everyone.append(Identity("root", 0, 0, "root", home_root, False, cache_root))
+        everyone.append(Identity("user", user.pw_uid, user.pw_gid, user_name, home_user, True, ""))
     else:
         login = pwd.getpwuid(os.getuid()).pw_name
-        everyone.append(Identity("user", os.getuid(), os.getgid(), login, os.path.join(cache, "home-user"), False))
+        everyone.append(Identity("user", os.getuid(), os.getgid(), login, home_user, False, ""))
     for identity in everyone:
         os.makedirs(identity.home, exist_ok=True)
         os.chmod(identity.home, 0o700)

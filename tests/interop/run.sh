@@ -63,13 +63,20 @@ if [[ $here/../programs/deny.cc -nt $BULKHEAD_INTEROP_CACHE/deny ]]; then
 fi
 
 made_user=
+interop=
 finish() {
+  if [[ -n $interop ]]; then kill "$interop" 2> /dev/null || true; fi
+  wait
   if [[ -n $made_user ]]; then userdel "$BULKHEAD_TEST_USER"; fi
 }
 trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 if [[ $EUID -eq 0 ]] && ! id -u "$BULKHEAD_TEST_USER" > /dev/null 2>&1; then
   useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "$BULKHEAD_TEST_USER"
   made_user=yes
 fi
 
-timeout --kill-after=10 600 python3 "$here/interop.py" "$@"
+timeout --kill-after=10 900 python3 "$here/interop.py" "$@" &
+interop=$!
+wait "$interop"
