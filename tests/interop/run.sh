@@ -53,7 +53,7 @@ if ! cmp -s "$here/package.json" "$app/installed.json"; then
   cp "$here/package.json" "$app/package.json"
   (
     cd "$app"
-    timeout 180 npm install --no-package-lock --ignore-scripts --no-audit --no-fund --loglevel=error
+    timeout 180 npm install --no-package-lock --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error
   )
   cp "$here/package.json" "$app/installed.json"
 fi
