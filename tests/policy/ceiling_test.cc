@@ -41,6 +41,8 @@ TEST(CeilingTest, WithoutOneNothingIsNarrowed) {
   const PolicyFields fields = Parsed(File(R"("filesystem": {"rw": ["/a"]}, "network": {"mode": "host"})"));
   EXPECT_THAT(PathsOf(fields.filesystem.rw), ElementsAre("/a"));
   EXPECT_EQ(fields.network, NetworkMode::kHost);
+  EXPECT_FALSE(fields.narrowed);
+  EXPECT_TRUE(Under("", "").narrowed);
 }
 
 TEST(CeilingTest, ThatSaysNothingGrantsNothing) {

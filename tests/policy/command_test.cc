@@ -292,7 +292,9 @@ TEST(EnvTest, WindowsNamesDifferByMoreThanCase) {
 TEST(CwdTest, AskedForThenThePolicysThenTheHosts) {
   CommandRequest request = Request({"x"});
   EXPECT_EQ(Allowed("", request).cwd, "/host/cwd");
+  EXPECT_FALSE(Allowed("", request).cwd_asked_for);
   EXPECT_EQ(Allowed(R"("cwd": {"default": "/d"})", request).cwd, "/d");
+  EXPECT_TRUE(Allowed(R"("cwd": {"default": "/d"})", request).cwd_asked_for);
   request.cwd = "/a//b/./";
   EXPECT_EQ(Allowed(R"("cwd": {"default": "/d"})", request).cwd, "/a/b");
 }
