@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compiles for aarch64 what users get: the keeper, and every source in compile_commands.json but tests and benchmarks.
 
-    bazel build //... && tools/compile_commands.py && tools/aarch64.py
+    tools/compile_commands.py && tools/aarch64.py        after a build, for the headers that are made in it
 
 Each is compiled as Bazel compiles it, with Debian's cross compiler in place of the host's. The libraries' headers come from
 /usr/include, which as a whole belongs to the host: a folder with links to those libraries alone stands in for it.
@@ -17,7 +17,7 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COMPILER = "aarch64-linux-gnu-g++"
 LEFT_OUT = ("tests/", "bench/")
-HEADERS = ("absl", "asio", "asio.hpp", "CLI", "nlohmann", "seccomp.h", "seccomp-syscalls.h")
+HEADERS = ("absl", "asio", "asio.hpp", "nlohmann", "seccomp.h", "seccomp-syscalls.h")
 # The target whose command compiles and links the keeper, and the compiler in that command.
 KEEPER = "//launcher/keeper:keeper"
 KEEPER_COMPILER = re.compile(r"(?:/usr/bin/|(?<=[\s;]))(?:gcc|clang)(?=\s)")
