@@ -51,8 +51,8 @@ bool MayMapOwners(std::string path);
 // The first folder above `path` (absolute, without links) that the user may not search, by its mode; or empty.
 std::string ClosedFolderAbove(absl::string_view path, std::uint32_t uid, std::uint32_t gid);
 
-// The first setuid or setgid file in a folder's tree (links and other file systems are not followed), or empty. Looks at
-// no more than kSetidSearchMax entries; `complete` says whether that was all.
+// The first setuid or setgid file in a folder's tree (links and other file systems are not followed), or empty. Looks
+// at no more than kSetidSearchMax entries; `complete` says whether that was all.
 inline constexpr int kSetidSearchMax = 50000;
 std::string FindSetidFile(const std::string& folder, bool& complete, int entries_max = kSetidSearchMax);
 

@@ -39,8 +39,8 @@ UniqueFd OpenNull();
 // FailedPrecondition when the file can't be appended to, is not a regular file, or has a link in its path.
 absl::StatusOr<UniqueFd> OpenServerStderr(const policy::StderrRules& rules);
 
-// Makes each folder, and those above it, where they are missing: the folder itself with mode 0700, as its owner's; those
-// above with mode 0700, too, but 0755 as root, since the next one may be for another owner.
+// Makes each folder, and those above it, where they are missing: the folder itself with mode 0700, as its owner's;
+// those above with mode 0700, too, but 0755 as root, since the next one may be for another owner.
 absl::Status MakeFolders(const std::vector<FolderToMake>& folders);
 
 }  // namespace bulkhead::launcher

@@ -55,8 +55,8 @@ struct JailLayout {
 
 struct LayoutRequest {
   const policy::PolicyFields& policy;
-  std::string home;                   // the server's $HOME, or empty
-  std::vector<Granted> program;       // the command itself
+  std::string home;                    // the server's $HOME, or empty
+  std::vector<Granted> program;        // the command itself
   std::vector<FolderToMake> make_now;  // folders that may be missing because they will be made
 };
 
