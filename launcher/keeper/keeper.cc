@@ -43,7 +43,7 @@ void MapPlan() {
   const unsigned long bytes = found.words[6];
   if (bytes < sizeof(wire::Plan) || bytes > wire::kPlanBytesMax) Refuse("wrong size");
   // Readable and writable, private: what we write into it is ours alone.
-  const long base = Call(__NR_mmap, nullptr, bytes, 1 | 2, 2, wire::kPlanFd, 0);
+  const long base = Call(__NR_mmap, nullptr, bytes, 1 | 2, 2 | 0x8000 /* MAP_POPULATE */, wire::kPlanFd, 0);
   if (IsError(base)) Refuse("mmap failed");
   // What the host leaked would stay open beside its server for as long as we live (ENOSYS before Linux 5.9: it does).
   Call(__NR_close_range, wire::kServerStderrFd + 1, ~0u, 0);

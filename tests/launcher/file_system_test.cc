@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <ios>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -119,6 +121,33 @@ TEST_F(FileSystemTest, TheFolderItselfMayBeReachedThroughALink) {
 TEST_F(FileSystemTest, AVariableMayNameOneFile) {
   const std::string file = host_.File("file", "");
   EXPECT_TRUE(ResolvePathBeneath(file, file).ok());
+}
+
+TEST_F(FileSystemTest, ASetuidFileIsFoundWhereverItLies) {
+  host_.File("tree/deep/er/plain", "");
+  bool complete = false;
+  EXPECT_EQ(FindSetidFile(host_ / "tree", complete), "");  // control
+  EXPECT_TRUE(complete);
+  for (const mode_t bits : {04755u, 02755u, 06600u}) {
+    const std::string file = host_.File("tree/deep/er/setid", "");
+    ASSERT_EQ(chmod(file.c_str(), bits), 0);
+    EXPECT_EQ(FindSetidFile(host_ / "tree", complete), file) << std::oct << bits;
+    EXPECT_EQ(FindSetidFile(file, complete), file) << "granted by itself";
+    unlink(file.c_str());
+  }
+  host_.Link("/usr/bin", "tree/link");  // not followed: nothing of it is granted
+  EXPECT_EQ(FindSetidFile(host_ / "tree", complete), "");
+}
+
+TEST_F(FileSystemTest, ASearchThatIsCutOffSaysSo) {
+  for (const char* name : {"tree/1", "tree/2", "tree/3"}) host_.File(name, "");
+  bool complete = false;
+  for (const int entries_max : {3, 4}) {
+    FindSetidFile(host_ / "tree", complete, entries_max);
+    EXPECT_TRUE(complete) << entries_max;
+  }
+  FindSetidFile(host_ / "tree", complete, 2);
+  EXPECT_FALSE(complete);
 }
 
 // ---- Pure

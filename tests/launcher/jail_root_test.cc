@@ -166,6 +166,22 @@ TEST_P(RootJailTest, AGrantThatRootOwnsIsWritableInTierAAndRefusedInTierB) {
   }
 }
 
+// Its owner on disk is root, as whom the server may open it for writing through the mapping; what it stores through a
+// shared mapping leaves the bit alone.
+TEST_P(RootJailTest, ASetuidFileInAWriteGrantIsARefusal) {
+  const std::string folder = host_.Folder("work"), file = host_.File("work/tool", "#!/bin/sh\n");
+  Jail jail = Closed();
+  jail.rw = {folder};
+  jail.user = "nobody";
+  host_.GiveTo(folder, kNobody);
+  EXPECT_THAT(Inside(jail, {"list", folder}), Succeeded());  // control
+  ASSERT_EQ(chmod(file.c_str(), 04755), 0);
+  EXPECT_THAT(Inside(jail, {"list", folder}), RefusedSaying(absl::StrCat("holds a setuid or setgid file, \"", file)));
+  jail.rw.clear();
+  jail.ro = {folder};
+  EXPECT_THAT(Inside(jail, {"list", folder}), Succeeded());
+}
+
 TEST_P(RootJailTest, AWriteGrantThatWouldGrantNothingIsRefused) {
   const std::string folder = host_.Folder("work");
   Jail jail = Closed();
