@@ -1,15 +1,18 @@
 // No process of a server's tree is left, whatever shape it has and however it ends. Real plans from policy text, real
 // launches, in tiers A and B. What a host is told is tested in process_test.cc.
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <functional>
 #include <ostream>
 #include <string>
 #include <tuple>
@@ -50,6 +53,11 @@ std::string NameOf(Ending ending) {
 bool Ends(int pidfd, int milliseconds) {
   pollfd poll_fd = {pidfd, POLLIN, 0};
   return poll(&poll_fd, 1, milliseconds) == 1;
+}
+
+void WriteText(const std::string& path, const std::string& text) {
+  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  EXPECT_EQ(write(file.get(), text.data(), text.size()), static_cast<ssize_t>(text.size())) << path;
 }
 
 char StateOf(int pid) {
@@ -265,6 +273,61 @@ TEST_P(TierTest, AServerThatLeavesASleeperIsNoticedWithinASecond) {
   EXPECT_TRUE(Ends(process->pidfd(), 1000));
   EXPECT_EQ(process->Wait().ToString(), "exited with code 7");
   EXPECT_THAT(Survivors(seconds), IsEmpty());
+}
+
+// Runs `f` as PID 1 of a process id namespace, where nobody else takes pids and the next one can be chosen (proc(5),
+// ns_last_pid), and gives its exit code.
+int InOwnPidNamespace(const std::function<int()>& f) {
+  const pid_t outside = fork();
+  if (outside == 0) {
+    const uid_t uid = geteuid();
+    const gid_t gid = getegid();
+    if (unshare(CLONE_NEWPID | CLONE_NEWNS | (uid == 0 ? 0 : CLONE_NEWUSER)) != 0) _exit(101);
+    if (uid != 0) {
+      WriteText("/proc/self/setgroups", "deny");
+      WriteText("/proc/self/uid_map", absl::StrCat(uid, " ", uid, " 1"));
+      WriteText("/proc/self/gid_map", absl::StrCat(gid, " ", gid, " 1"));
+    }
+    const pid_t first = fork();
+    if (first == 0) {
+      const bool mounted = mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                           mount("proc", "/proc", "proc", 0, nullptr) == 0;
+      _exit(mounted ? f() : 102);
+    }
+    int status = 0;
+    waitpid(first, &status, 0);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 103);
+  }
+  int status = 0;
+  waitpid(outside, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 104;
+}
+
+TEST_P(TierTest, ARecycledPidIsNeverSignalled) {
+  const auto stranger_lives = [&]() -> int {
+    const absl::StatusOr<LaunchPlan> plan = MakePlan(host_, ShortGraces(GetParam()), {"/bin/true"});
+    if (!plan.ok()) return 1;
+    absl::StatusOr<Process> process = Launch(*plan);
+    if (!process.ok()) return 2;
+    const std::string info = ReadWholeFile(absl::StrCat("/proc/self/fdinfo/", process->pidfd()));
+    const int keeper = atoi(info.c_str() + info.find("Pid:") + 4);
+    process->Wait();
+    WriteText("/proc/sys/kernel/ns_last_pid", absl::StrCat(keeper - 1));
+    const pid_t stranger = fork();
+    if (stranger == 0) {
+      for (;;) pause();
+    }
+    if (stranger != keeper) return 3;  // the control: it has the number that the keeper had
+    process->Kill();
+    process->Stop();
+    process = absl::CancelledError("destroys the Process");
+    siginfo_t ended = {};
+    const bool lives = waitid(P_PID, stranger, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0;
+    kill(stranger, SIGKILL);
+    waitpid(stranger, nullptr, 0);
+    return lives ? 0 : 4;
+  };
+  EXPECT_EQ(InOwnPidNamespace(stranger_lives), 0);
 }
 
 // ---- A server that attacks those who end it
