@@ -93,6 +93,15 @@ def filled(value, folder):
     return value
 
 
+def node_elsewhere():
+    """The folder of a Node that neither the system nor a version manager put there, which no preset can know; or None."""
+    npx = os.path.realpath(shutil.which("npx") or "/usr/bin/npx")
+    return None if npx.startswith("/usr/") else npx.split("/node_modules/")[0]
+
+
+NODE_ELSEWHERE = node_elsewhere()
+
+
 def new_folder(path, identity):
     """An empty folder with hello.txt in it, all of it the identity's own."""
     shutil.rmtree(path, ignore_errors=True)
@@ -123,10 +132,12 @@ class Jail:
         run = [f"{APP}/bin/bulkhead", "run", "--report", self.report, "--workspace", APP, "--rw", folder]
         for name, value in server.env:
             run += ["--env", f"{name}={filled(value, folder)}"]
-        if self.named_user is None:
-            run += ["--preset", server.preset]
+        if self.named_user is not None:
+            run += ["--policy", policy_file(server.preset, "as_user")]
+        elif NODE_ELSEWHERE is not None:
+            run += ["--policy", policy_file(server.preset, "elsewhere")]
         else:
-            run += ["--policy", policy_file(server.preset)]
+            run += ["--preset", server.preset]
         if self.tier == "A":
             return run
         return [DENY, "--userns"] + run + ["--require", "B"]
@@ -371,16 +382,20 @@ def jobs(everyone):
     yield "pasted configuration", run_pasted, (everyone,)
 
 
-def policy_file(preset):
-    """The preset with a named user. It stays where it is, so that its ${cache} serves the next run, too."""
-    return os.path.join(APP, f"{preset}_as_user.json")
+def policy_file(preset, kind):
+    """The preset with more. It stays where it is, so that its ${cache} serves the next run, too."""
+    return os.path.join(APP, f"{preset}_{kind}.json")
 
 
 def prepare_app():
     """Beside the npm packages: our programs, where every identity can read and start them."""
     for preset in ("default", "node", "npx", "python", "uvx"):
-        with open(policy_file(preset), "w", encoding="utf-8") as file:
-            json.dump({"version": 1, "extends": [f"preset:{preset}"], "user": USER}, file)
+        policy = {"version": 1, "extends": [f"preset:{preset}"]}
+        if NODE_ELSEWHERE is not None:
+            policy["filesystem"] = {"rx": [NODE_ELSEWHERE]}
+        for kind, more in (("elsewhere", {}), ("as_user", {"user": USER})):
+            with open(policy_file(preset, kind), "w", encoding="utf-8") as file:
+                json.dump({**policy, **more}, file)
     bin_folder = os.path.join(APP, "bin")
     os.makedirs(bin_folder, exist_ok=True)
     for source, target in (
