@@ -62,6 +62,11 @@ if [[ $here/../programs/deny.cc -nt $BULKHEAD_INTEROP_CACHE/deny ]]; then
   "${CXX:-c++}" -std=c++17 -O1 -static "$here/../programs/deny.cc" -o "$BULKHEAD_INTEROP_CACHE/deny"
 fi
 
+# An npx that is killed while it installs leaves a half package behind, which it takes for a whole one ever after.
+unfinished=$BULKHEAD_INTEROP_CACHE/unfinished
+if [[ -e $unfinished ]]; then rm -rf "$BULKHEAD_INTEROP_CACHE"/home-* "$BULKHEAD_INTEROP_CACHE"/cache-root-*; fi
+touch "$unfinished"
+
 made_user=
 interop=
 finish() {
@@ -80,3 +85,4 @@ fi
 timeout --kill-after=10 900 python3 "$here/interop.py" "$@" &
 interop=$!
 wait "$interop"
+rm "$unfinished"
