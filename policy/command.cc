@@ -13,6 +13,7 @@
 #include "bulkhead/policy/glob.h"
 #include "bulkhead/policy/paths.h"
 #include "bulkhead/policy/text.h"
+#include "bulkhead/policy/windows_command.h"
 
 namespace bulkhead::policy {
 namespace {
@@ -25,30 +26,11 @@ bool HasSeparator(absl::string_view name, Platform platform) {
 
 bool IsAbsolute(absl::string_view path, Platform platform) {
   if (path.empty()) return false;
-  if (platform == Platform::kPosix) return path.front() == '/';
-  // "C:\x" or "\\server\share". "\x" and "C:x" depend on a current drive or folder.
-  return (path.size() > 2 && absl::ascii_isalpha(static_cast<unsigned char>(path[0])) && path[1] == ':' &&
-          IsSeparator(path[2], platform)) ||
-         (path.size() > 2 && IsSeparator(path[0], platform) && IsSeparator(path[1], platform));
+  return platform == Platform::kPosix ? path.front() == '/' : IsWindowsAbsolute(path);
 }
 
 bool HasSpace(absl::string_view text) {
   return std::any_of(text.begin(), text.end(), [](unsigned char c) { return absl::ascii_isspace(c); });
-}
-
-// Whether cmd.exe would run `name`, whatever hides it: case, trailing dots and spaces, which Windows drops, and streams
-// ("x.bat::$DATA"). cmd.exe takes arguments apart again in ways that can't be quoted against: CVE-2024-24576,
-// CVE-2024-27980.
-bool IsBatchFile(absl::string_view name) {
-  const std::size_t slash = name.find_last_of("/\\");
-  if (slash != absl::string_view::npos) name.remove_prefix(slash + 1);
-  for (absl::string_view piece : absl::StrSplit(name, ':')) {
-    while (!piece.empty() && (piece.back() == '.' || absl::ascii_isspace(static_cast<unsigned char>(piece.back())))) {
-      piece.remove_suffix(1);
-    }
-    if (absl::EndsWithIgnoreCase(piece, ".bat") || absl::EndsWithIgnoreCase(piece, ".cmd")) return true;
-  }
-  return false;
 }
 
 // Folders whose entries are not files but doors to what a process has open: CVE-2024-21626.
@@ -122,19 +104,40 @@ class Validator {
     command_.argv = request_.argv;
     std::string& program = command_.argv[0];
     command_.look_up = !HasSeparator(program, request_.platform);
-    if (!command_.look_up && !IsAbsolute(program, request_.platform))
-      program = absl::StrCat(command_.cwd, "/", program);
+    if (request_.platform == Platform::kWindows) {
+      absl::Status status = CheckWindowsProgram(program);
+      if (!status.ok()) return status;
+    }
+    if (!command_.look_up && !IsAbsolute(program, request_.platform)) {
+      program = absl::StrCat(command_.cwd, request_.platform == Platform::kWindows ? "\\" : "/", program);
+    }
     if (!command_.look_up && request_.platform == Platform::kPosix && IsMagic(JoinPath("/", program))) {
       return absl::PermissionDeniedError(absl::StrCat("the command ", Quote(program),
                                                       " is not a file of its own but a door to one that is open "
                                                       "somewhere; name the file"));
     }
-    if (request_.platform == Platform::kWindows && IsBatchFile(program)) {
-      return Refused(absl::StrCat("the command ", Quote(program),
-                                  " is a batch file, whose arguments can't be passed "
-                                  "safely; start the program that it starts"));
+    const bool as_it_is = command_.look_up || request_.platform == Platform::kWindows;
+    return CheckAllowed(as_it_is ? program : WithoutDots(program));
+  }
+
+  // What the name alone tells. What a bare one leads to is looked at by MakeWindowsStart.
+  absl::Status CheckWindowsProgram(const std::string& program) const {
+    const std::string which = absl::StrCat("the command ", Quote(program), " ");
+    const bool is_batch_file = IsBatchFile(program);
+    if (is_batch_file && policy_.command.batch_files == BatchFiles::kRefuse) {
+      return Refused(absl::StrCat(
+          which, "is a batch file, whose arguments can't be passed safely; start the program that it starts"));
     }
-    return CheckAllowed(command_.look_up ? program : WithoutDots(program));
+    const absl::string_view why_not = WhyNoWindowsProgram(program);
+    if (!why_not.empty()) return Refused(absl::StrCat(which, why_not, "; write the full path of a file"));
+    if (!is_batch_file) return absl::OkStatus();
+    for (std::size_t i = 1; i < request_.argv.size(); ++i) {
+      const std::string why = WhyNotThroughCmd(request_.argv[i]);
+      if (why.empty()) continue;
+      return Refused(absl::StrCat(Argument(request_.argv, i), " ", why, ", which can't be passed to the batch file ",
+                                  Quote(program), "; start the program that it starts"));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status CheckAllowed(const std::string& program) const {

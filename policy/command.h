@@ -12,9 +12,6 @@
 
 namespace bulkhead::policy {
 
-// Which system's rules for file names and command lines apply; a parameter so that all of them are tested everywhere.
-enum class Platform { kPosix, kWindows };
-
 // What the host asks for.
 struct CommandRequest {
   std::vector<std::string> argv;  // argv[0] is the program: an absolute path, a relative path with '/', or a bare name

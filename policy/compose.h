@@ -23,6 +23,7 @@ inline constexpr std::size_t kExtendsFilesMax = 64;
 struct ComposeOptions {
   std::string folder;                                                             // as in ParseOptions
   std::function<absl::StatusOr<std::string>(const std::string& path)> read_file;  // as in ParseOptions
+  Platform platform = Platform::kPosix;
   Unenforced unenforced = Unenforced::kRefuse;
 };
 

@@ -105,9 +105,10 @@ constexpr Field kHead[] = {Scalar("version", Form::kVersion), List("extends", Fo
 struct NotYet {
   absl::string_view pointer;
   absl::string_view value;
+  bool posix_only = false;
 };
 constexpr NotYet kNotEnforcedYet[] = {
-    {"/command/sha256", ""},  {"/command/batch_files", "checked"},
+    {"/command/sha256", ""},  {"/command/batch_files", "checked", /*posix_only=*/true},
     {"/env/secret", ""},      {"/filesystem/protect", ""},
     {"/filesystem/hide", ""}, {"/network/mode", "allowlist"},
     {"/network/allow", ""},   {"/syscalls/profile", "strict"},
@@ -135,7 +136,8 @@ std::string PlaceOf(absl::string_view key) {
 
 class Checker {
  public:
-  Checker(Unenforced unenforced, Mistakes& mistakes) : unenforced_(unenforced), mistakes_(mistakes) {}
+  Checker(Platform platform, Unenforced unenforced, Mistakes& mistakes)
+      : platform_(platform), unenforced_(unenforced), mistakes_(mistakes) {}
 
   void CheckRoot(JsonValue& root) {
     if (!CheckType(root, JsonValue::Type::kObject, "write {\"version\": 1, ...}")) return;
@@ -249,7 +251,7 @@ class Checker {
     const bool is_container = value.type == JsonValue::Type::kArray || value.type == JsonValue::Type::kObject;
     if (in_without_ || unenforced_ == Unenforced::kAccept || (is_container && value.children.empty())) return;
     for (const NotYet& not_yet : kNotEnforcedYet) {
-      if (not_yet.pointer != pointer_) continue;
+      if (not_yet.pointer != pointer_ || (not_yet.posix_only && platform_ != Platform::kPosix)) continue;
       if (not_yet.value.empty()) return Add(value, "is not enforced yet; leave it out");
       if (not_yet.value == value.string)
         Add(value, absl::StrCat(Quote(value.string), " is not enforced yet; write another"));
@@ -335,6 +337,7 @@ class Checker {
                      near_miss.empty() ? "write one of these" : absl::StrCat("did you mean \"", near_miss, "\"?")));
   }
 
+  const Platform platform_;
   const Unenforced unenforced_;
   Mistakes& mistakes_;
   std::string pointer_;
@@ -345,8 +348,8 @@ class Checker {
 
 absl::Span<const Field> PolicyFieldTable() { return kPolicy; }
 
-void CheckGrammar(JsonValue& root, Unenforced unenforced, Mistakes& mistakes) {
-  Checker(unenforced, mistakes).CheckRoot(root);
+void CheckGrammar(JsonValue& root, Platform platform, Unenforced unenforced, Mistakes& mistakes) {
+  Checker(platform, unenforced, mistakes).CheckRoot(root);
 }
 
 }  // namespace bulkhead::policy

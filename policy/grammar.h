@@ -11,6 +11,7 @@
 #include "bulkhead/policy/forms.h"
 #include "bulkhead/policy/json.h"
 #include "bulkhead/policy/mistakes.h"
+#include "bulkhead/policy/policy.h"
 
 namespace bulkhead::policy {
 
@@ -39,11 +40,12 @@ struct Field {
 // A policy's fields, without version, extends and without.
 absl::Span<const Field> PolicyFieldTable();
 
-// Whether a field that has no mechanism yet is a mistake. No only in tests of what follows.
+// Whether a field that has no mechanism yet, on the system where the server will run, is a mistake. No only in tests of
+// what follows.
 enum class Unenforced { kRefuse, kAccept };
 
 // Adds every mistake in one file's tree to `mistakes`, and gives each scalar its JSON pointer.
-void CheckGrammar(JsonValue& root, Unenforced unenforced, Mistakes& mistakes);
+void CheckGrammar(JsonValue& root, Platform platform, Unenforced unenforced, Mistakes& mistakes);
 
 }  // namespace bulkhead::policy
 

@@ -50,7 +50,7 @@ std::string CacheKey(absl::string_view identity) {
 absl::StatusOr<PolicyFields> ParseFields(const PolicyText& text, const ParseOptions& options, Unenforced unenforced) {
   Mistakes mistakes;
   std::deque<std::string> file_names;
-  const ComposeOptions compose{options.folder, options.read_file, unenforced};
+  const ComposeOptions compose{options.folder, options.read_file, options.platform, unenforced};
   const std::string cache_key = CacheKey(PolicyIdentity(text.name, options.folder));
   ReadOptions read;
   read.variables = &options.variables;

@@ -26,6 +26,10 @@ namespace bulkhead::policy {
 // The weakest set of layers that is acceptable (DESIGN.md, "Tiers"). Smaller is stronger.
 enum class Tier { kA, kB, kC };
 
+// Which system's rules for file names, environments and command lines apply; a parameter, so that all of them are
+// tested everywhere.
+enum class Platform { kPosix, kWindows };
+
 enum class NetworkMode { kNone, kAllowlist, kHost };
 enum class SyscallProfile { kBaseline, kStrict };
 enum class BatchFiles { kRefuse, kChecked };
@@ -192,6 +196,8 @@ struct ParseOptions {
   Variables variables;
   Additions additions;
   std::vector<PolicyText> ceilings;  // each can only narrow
+  // Where the server will run: what `env.inherit` is when it is absent, and what is enforced there.
+  Platform platform = Platform::kPosix;
   // The absolute folder that relative names (of the policy, of ceilings) start from. Needed when such a file extends a
   // file, and for a ${cache} that does not depend on how the policy was named. Empty: names are taken as they are.
   std::string folder;

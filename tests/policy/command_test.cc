@@ -173,6 +173,74 @@ TEST(BatchFileTest, OtherProgramsAreNot) {
   }
 }
 
+ParseOptions WindowsHost() {
+  ParseOptions options = Host();
+  options.platform = Platform::kWindows;
+  return options;
+}
+
+CommandRequest WindowsRequest(std::vector<std::string> argv) {
+  CommandRequest request;
+  request.argv = std::move(argv);
+  request.host_cwd = "C:\\w";
+  request.platform = Platform::kWindows;
+  return request;
+}
+
+absl::StatusOr<ValidatedCommand> ValidateOnWindows(const std::string& members, const CommandRequest& request) {
+  return ValidateCommand(PolicyOf(members, WindowsHost()), request);
+}
+
+constexpr char kChecked[] = R"("command": {"batch_files": "checked"})";
+
+TEST(BatchFileTest, IsStartedWhenThePolicySaysChecked) {
+  EXPECT_TRUE(ValidateOnWindows(kChecked, WindowsRequest({"npx.cmd", "-y", "a b", ""})).ok());
+  EXPECT_EQ(ValidateOnWindows("", WindowsRequest({"npx.cmd"})).status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(ValidateOnWindows(R"("command": {"batch_files": "refuse"})", WindowsRequest({"npx.cmd"})).status().code(),
+            absl::StatusCode::kPermissionDenied);
+}
+
+TEST(BatchFileTest, CheckedArgumentsAreStillRefusedWhereCmdWouldChangeThem) {
+  for (const char* argument : {"a&canary", "%canary%", "\"&canary", "^canary", "!canary!", "a|canary", "<canary",
+                               ">canary", "a\rcanary", "a\ncanary"}) {
+    ASSERT_TRUE(ValidateOnWindows(kChecked, WindowsRequest({"npx.exe", argument})).ok()) << argument;
+    const absl::Status status = ValidateOnWindows(kChecked, WindowsRequest({"npx.cmd", "-y", argument})).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied) << argument;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("argument 2 has a"));
+    EXPECT_THAT(std::string(status.message()), Not(HasSubstr("canary")));
+  }
+  EXPECT_EQ(ValidateOnWindows(kChecked, WindowsRequest({"npx.cmd", "--a=b&c"})).status().message(),
+            "files.json: argument 1 (\"--a\") has a '&' in it, which can't be passed to the batch file \"npx.cmd\"; "
+            "start the program that it starts");
+}
+
+TEST(BatchFileTest, CheckedIsNotEnforcedElsewhere) {
+  EXPECT_EQ(ErrorOf(File(kChecked)),
+            "files.json:1: /command/batch_files: \"checked\" is not enforced yet; write another");
+}
+
+TEST(WindowsProgramTest, IsOneFileWhateverTheCurrentDrive) {
+  const auto program = [](const std::string& name) { return ValidateOnWindows("", WindowsRequest({name})); };
+  EXPECT_EQ(program("C:\\a b\\x.exe")->argv[0], "C:\\a b\\x.exe");
+  EXPECT_EQ(program(".\\x.exe")->argv[0], "C:\\w\\.\\x.exe");
+  EXPECT_TRUE(program("x.exe")->look_up);
+  for (const char* name : {"\\x.exe", "C:x.exe", "x.txt:evil.exe", "C:\\x.txt:evil.exe", "a\\x.txt:evil.exe"}) {
+    EXPECT_EQ(program(name).status().code(), absl::StatusCode::kPermissionDenied) << name;
+  }
+  EXPECT_EQ(program("\\x.exe").status().message(),
+            "files.json: the command \"\\\\x.exe\" depends on the current drive; write the full path of a file");
+}
+
+TEST(WindowsProgramTest, OnlyWhatIsAllowedLetterByLetter) {
+  const std::string allow = R"("command": {"allow": ["npx", "C:\\nodejs\\node.exe"]})";
+  EXPECT_TRUE(ValidateOnWindows(allow, WindowsRequest({"npx"})).ok());
+  EXPECT_TRUE(ValidateOnWindows(allow, WindowsRequest({"C:\\nodejs\\node.exe"})).ok());
+  for (const char* name : {"npx.exe", "C:/nodejs/node.exe", "C:\\nodejs\\.\\node.exe", "C:\\nodejs\\node.exe."}) {
+    EXPECT_EQ(ValidateOnWindows(allow, WindowsRequest({name})).status().code(), absl::StatusCode::kPermissionDenied)
+        << name;
+  }
+}
+
 // Environment
 
 std::vector<std::pair<std::string, std::string>> EnvOf(const ValidatedCommand& command) {
