@@ -23,8 +23,10 @@ namespace {
 constexpr std::size_t kBytesPerTurn = 1u << 20;
 constexpr int kReadsPerTurn = 64;
 
-// From here on a line or a backlog is large: a larger pipe means fewer switches between us and the peer.
+// A backlog from here on, or a read of a whole pipe, is large: a larger pipe then means fewer switches between us and
+// the peer.
 constexpr std::size_t kLargeBytes = 128u << 10;
+constexpr std::size_t kDefaultPipeBytes = 64u << 10;
 constexpr int kLargePipeBytes = 1 << 20;
 
 constexpr std::size_t kDiscardedAtOnce = 16u << 10;
@@ -37,15 +39,32 @@ void CloseStream(Stream* stream) {
   stream->close(ignored);
 }
 
-// F_SETPIPE_SZ may be refused, and fails for what is no pipe. Only for those that need it: a larger pipe may hold more
-// of the kernel's memory.
-void EnlargeOnce(int fd, bool* is_large) {
-  if (*is_large) return;
-  *is_large = true;
+// A pipe that is larger for as long as it has large messages to carry: what a user's pipes hold together is limited
+// (pipe(7), pipe-user-pages-soft), and then new ones get less. May be refused, and does nothing for what is no pipe.
+class PipeSize {
+ public:
+  void Enlarge([[maybe_unused]] int fd) {
 #if defined(F_SETPIPE_SZ)
-  (void)fcntl(fd, F_SETPIPE_SZ, kLargePipeBytes);
+    if (is_tried_) return;
+    is_tried_ = true;
+    const int bytes = fcntl(fd, F_GETPIPE_SZ);
+    if (bytes > 0 && bytes < kLargePipeBytes && fcntl(fd, F_SETPIPE_SZ, kLargePipeBytes) >= 0) before_ = bytes;
 #endif
-}
+  }
+  // Fails while more is in the pipe than fits; to be called again.
+  void Restore([[maybe_unused]] int fd) {
+#if defined(F_SETPIPE_SZ)
+    if (before_ != 0 && fcntl(fd, F_SETPIPE_SZ, before_) < 0) return;
+    before_ = 0;
+    is_tried_ = false;
+#endif
+  }
+  bool is_tried() const { return is_tried_; }
+
+ private:
+  bool is_tried_ = false;
+  int before_ = 0;  // 0: as it was
+};
 
 }  // namespace
 
@@ -123,8 +142,8 @@ class Connection::Impl : public std::enable_shared_from_this<Impl> {
   bool takes_lines_ = true;        // to write
   bool closes_when_flushed_ = false;
   bool is_finished_ = false;  // no handler is called any more
-  bool from_is_large_ = false;
-  bool to_is_large_ = false;
+  PipeSize from_size_;
+  PipeSize to_size_;
 };
 
 // ---- Reading
@@ -174,12 +193,15 @@ Connection::Impl::Next Connection::Impl::ReadSome() {
     }
     bytes += static_cast<std::size_t>(count);
     if (reading_ == Reading::kLines) {
-      if (static_cast<std::size_t>(count) >= kLargeBytes / 2) EnlargeOnce(from_.native_handle(), &from_is_large_);
+      if (static_cast<std::size_t>(count) >= kDefaultPipeBytes) from_size_.Enlarge(from_.native_handle());
       framer_.Commit(static_cast<std::size_t>(count));
       DeliverLines();
       Flush();
     }
-    if (static_cast<std::size_t>(count) < space.size()) return Next::kWait;
+    if (static_cast<std::size_t>(count) < space.size()) {
+      if (from_size_.is_tried() && framer_.empty() && from_.is_open()) from_size_.Restore(from_.native_handle());
+      return Next::kWait;
+    }
   }
   return Next::kAgain;
 }
@@ -336,9 +358,10 @@ void Connection::Impl::Flush() {
       if (static_cast<std::size_t>(written) == offered) continue;
     }
     // The pipe is full.
-    if (queue_.bytes() < kLargeBytes || to_is_large_) return WaitToWrite();
-    EnlargeOnce(to_.native_handle(), &to_is_large_);
+    if (queue_.bytes() < kLargeBytes || to_size_.is_tried()) return WaitToWrite();
+    to_size_.Enlarge(to_.native_handle());
   }
+  if (to_size_.is_tried() && to_.is_open()) to_size_.Restore(to_.native_handle());
   if (closes_when_flushed_) CloseStream(&to_);
 }
 

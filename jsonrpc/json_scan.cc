@@ -21,9 +21,8 @@ bool IsHexDigit(char c) { return IsDigit(c) || (c >= 'a' && c <= 'f') || (c >= '
 // Bytes that mean themselves inside a string: ASCII without controls, quote and backslash.
 bool IsPlain(char c) { return static_cast<signed char>(c) >= 0x20 && c != '"' && c != '\\'; }
 
-}  // namespace
-
-const char* SkipPlain(const char* at, const char* end) {
+// Inlined where each nanosecond counts: most strings are shorter than a block.
+inline const char* SkipPlainInline(const char* at, const char* end) {
 #if defined(__SSE2__)
   const __m128i quote = _mm_set1_epi8('"');
   const __m128i backslash = _mm_set1_epi8('\\');
@@ -48,7 +47,25 @@ const char* SkipPlain(const char* at, const char* end) {
   return at;
 }
 
-namespace {
+inline int Utf8LengthInline(const char* at, const char* end) {
+  const auto byte = [at](int i) { return static_cast<unsigned char>(at[i]); };
+  const auto continues = [&byte](int i) { return (byte(i) & 0xC0) == 0x80; };
+  const unsigned char first = byte(0);
+  const std::ptrdiff_t left = end - at;
+  if (first < 0x80) return 1;
+  if (first < 0xC2) return 0;  // a continuation, or an overlong form
+  if (first < 0xE0) return left >= 2 && continues(1) ? 2 : 0;
+  if (first < 0xF0) {
+    if (left < 3 || !continues(1) || !continues(2)) return 0;
+    if (first == 0xE0 && byte(1) < 0xA0) return 0;   // overlong
+    if (first == 0xED && byte(1) >= 0xA0) return 0;  // a surrogate
+    return 3;
+  }
+  if (first > 0xF4 || left < 4 || !continues(1) || !continues(2) || !continues(3)) return 0;
+  if (first == 0xF0 && byte(1) < 0x90) return 0;   // overlong
+  if (first == 0xF4 && byte(1) >= 0x90) return 0;  // above U+10FFFF
+  return 4;
+}
 
 // `at` is behind the backslash.
 const char* SkipEscape(const char* at, const char* end) {
@@ -135,30 +152,14 @@ class Nesting {
 
 }  // namespace
 
-int Utf8Length(const char* at, const char* end) {
-  const auto byte = [at](int i) { return static_cast<unsigned char>(at[i]); };
-  const auto continues = [&byte](int i) { return (byte(i) & 0xC0) == 0x80; };
-  const unsigned char first = byte(0);
-  const std::ptrdiff_t left = end - at;
-  if (first < 0x80) return 1;
-  if (first < 0xC2) return 0;  // a continuation, or an overlong form
-  if (first < 0xE0) return left >= 2 && continues(1) ? 2 : 0;
-  if (first < 0xF0) {
-    if (left < 3 || !continues(1) || !continues(2)) return 0;
-    if (first == 0xE0 && byte(1) < 0xA0) return 0;   // overlong
-    if (first == 0xED && byte(1) >= 0xA0) return 0;  // a surrogate
-    return 3;
-  }
-  if (first > 0xF4 || left < 4 || !continues(1) || !continues(2) || !continues(3)) return 0;
-  if (first == 0xF0 && byte(1) < 0x90) return 0;   // overlong
-  if (first == 0xF4 && byte(1) >= 0x90) return 0;  // above U+10FFFF
-  return 4;
-}
+int Utf8Length(const char* at, const char* end) { return Utf8LengthInline(at, end); }
+
+const char* SkipPlain(const char* at, const char* end) { return SkipPlainInline(at, end); }
 
 Scanned ScanString(const char* at, const char* end) {
   ++at;
   for (;;) {
-    at = SkipPlain(at, end);
+    at = SkipPlainInline(at, end);
     if (at == end) return Wrong(JsonError::kSyntax);
     if (*at == '"') return Right(at + 1);
     if (*at == '\\') {
@@ -168,7 +169,7 @@ Scanned ScanString(const char* at, const char* end) {
     }
     if (static_cast<unsigned char>(*at) < 0x20) return Wrong(JsonError::kSyntax);
     do {
-      const int length = Utf8Length(at, end);
+      const int length = Utf8LengthInline(at, end);
       if (length == 0) return Wrong(JsonError::kUtf8);
       at += length;
     } while (at != end && static_cast<unsigned char>(*at) >= 0x80);

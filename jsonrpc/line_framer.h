@@ -8,12 +8,11 @@
 #define BULKHEAD_JSONRPC_LINE_FRAMER_H_
 
 #include <cstddef>
-#include <cstdlib>
-#include <memory>
 #include <optional>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "bulkhead/jsonrpc/large_memory.h"
 
 namespace bulkhead::jsonrpc {
 
@@ -37,25 +36,22 @@ class LineFramer {
   // The lines of what was committed, one a call, in order. `line` is valid until the next call of anything but empty().
   Event Next(absl::string_view* line);
 
+  // Whether nothing waits for the rest of its line.
+  bool empty() const { return begin_ == end_; }
+
   // At the end of the stream: the bytes after the last newline, as a line. Absent if there are none.
   std::optional<absl::string_view> Tail();
 
  private:
-  struct Free {
-    void operator()(char* memory) const { std::free(memory); }
-  };
-
   std::size_t pending() const { return end_ - begin_; }  // bytes of the line being accumulated
   bool IsTooLong() const;
   absl::string_view TakeLine(std::size_t end);
   Event TooLong();
-  void Resize(std::size_t capacity);
+  void MoveToFront();
   void Release();
   void ShrinkWhenMostlyFree();
 
-  // realloc, so that a large line that grows is moved by the kernel's page tables instead of by copying.
-  std::unique_ptr<char, Free> buffer_;
-  std::size_t capacity_ = 0;
+  internal::GrowingBuffer buffer_;
   std::size_t begin_ = 0;    // of the line being accumulated
   std::size_t scanned_ = 0;  // no newline lies between begin_ and here
   std::size_t end_ = 0;      // of what was committed

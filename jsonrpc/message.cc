@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "bulkhead/jsonrpc/json_scan.h"
 #include "bulkhead/jsonrpc/json_text.h"
+#include "bulkhead/jsonrpc/large_memory.h"
 
 namespace bulkhead::jsonrpc {
 namespace {
@@ -148,13 +149,24 @@ absl::string_view WithoutSpaceAround(absl::string_view text) {
 }
 
 // Appends valid JSON text on one line. In strings a line feed or carriage return is escaped: what stands raw is white
-// space.
+// space. In pieces, so that a large text comes from memory once.
 void AppendOnOneLine(absl::string_view json, std::string* line) {
-  const std::size_t begin = line->size();
-  line->append(json.data(), json.size());
-  for (const char raw : {'\n', '\r'}) {
-    for (std::size_t at = line->find(raw, begin); at != std::string::npos; at = line->find(raw, at)) (*line)[at] = ' ';
+  constexpr std::size_t kPieceBytes = 64u << 10;
+  while (!json.empty()) {
+    const absl::string_view piece = json.substr(0, kPieceBytes);
+    const std::size_t begin = line->size();
+    line->append(piece.data(), piece.size());
+    for (const char raw : {'\n', '\r'}) {
+      for (std::size_t at = line->find(raw, begin); at != std::string::npos; at = line->find(raw, at))
+        (*line)[at] = ' ';
+    }
+    json.remove_prefix(piece.size());
   }
+}
+
+void Reserve(std::size_t size, std::string* line) {
+  line->reserve(size);
+  if (size >= internal::kLargeMemoryBytes) internal::PreferHugePages(&(*line)[0], size);
 }
 
 absl::Status CantWrite(absl::string_view what, absl::string_view why) {
@@ -172,7 +184,7 @@ absl::StatusOr<std::string> CallLine(absl::string_view what, absl::string_view i
     }
   }
   std::string line;
-  line.reserve(params.size() + method.size() + id_member.size() + 48);
+  Reserve(params.size() + method.size() + id_member.size() + 48, &line);
   absl::StrAppend(&line, "{\"jsonrpc\":\"2.0\"", id_member, ",\"method\":", QuoteJson(method));
   if (!params.empty()) {
     line += ",\"params\":";
@@ -276,7 +288,7 @@ absl::StatusOr<std::string> ResultLine(absl::string_view id, absl::string_view r
   result = WithoutSpaceAround(result);
   if (ValidateJson(result) != JsonError::kNone) return CantWrite("result", "it is not JSON");
   std::string line;
-  line.reserve(id.size() + result.size() + 40);
+  Reserve(id.size() + result.size() + 40, &line);
   absl::StrAppend(&line, "{\"jsonrpc\":\"2.0\",\"id\":", id, ",\"result\":");
   AppendOnOneLine(result, &line);
   line += "}\n";

@@ -281,6 +281,26 @@ TEST_F(Writing, AMessageThatIsLargerThanTheQueueMayBeSentAlone) {
   EXPECT_FALSE(connection->Send(Ping(3) + "\n"));
 }
 
+// A user's pipes together are limited, so that a session may not keep a large one.
+TEST_F(Writing, APipeIsLargeOnlyForALargeMessage) {
+  Open();
+  const int in_before = fcntl(peer_input, F_GETPIPE_SZ), out_before = fcntl(peer_output, F_GETPIPE_SZ);
+  std::string line(3'000'000, ' ');
+  line.back() = '\n';
+  ASSERT_TRUE(connection->Send(line));
+  Run();
+  EXPECT_GT(fcntl(peer_input, F_GETPIPE_SZ), in_before);
+  for (std::size_t left = line.size(); left != 0; Run()) left -= PeerReads().size();
+  ASSERT_TRUE(connection->Send("{}\n"));
+  Run();
+  EXPECT_EQ(fcntl(peer_input, F_GETPIPE_SZ), in_before);
+
+  for (int i = 0; i != 10; ++i) PeerSays(line.substr(0, 65'536));
+  EXPECT_GT(fcntl(peer_output, F_GETPIPE_SZ), out_before);
+  PeerSays("\n");
+  EXPECT_EQ(fcntl(peer_output, F_GETPIPE_SZ), out_before);
+}
+
 TEST_F(Ending, APeerThatIsGoneFailsTheWriteAfterItsLastWordsWereDelivered) {
   Open();
   const std::string text = Ping(1) + "\n" + Ping(2) + "\n";
