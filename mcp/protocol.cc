@@ -1,0 +1,124 @@
+#include "bulkhead/mcp/protocol.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "bulkhead/jsonrpc/json_text.h"
+
+namespace bulkhead::mcp {
+namespace {
+
+using jsonrpc::FindMember;
+using jsonrpc::QuoteJson;
+
+constexpr absl::string_view kMetaPrefix = "io.modelcontextprotocol/";
+constexpr absl::string_view kOwnVersion = "0.1.0";
+
+absl::string_view VersionOf(const ClientInfo& client) { return client.version.empty() ? kOwnVersion : client.version; }
+
+std::string Implementation(const ClientInfo& client) {
+  return absl::StrCat("{\"name\":", QuoteJson(client.name), ",\"version\":", QuoteJson(VersionOf(client)), "}");
+}
+
+bool IsObject(absl::string_view text) { return !text.empty() && text.front() == '{'; }
+
+absl::string_view Trimmed(absl::string_view text) {
+  const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+absl::Status NotAnObject() { return absl::InvalidArgumentError("the params of a request must be a JSON object"); }
+
+// The metadata of `params` with one member set.
+std::string WithMeta(absl::string_view params, absl::string_view key, absl::string_view value) {
+  return WithMember(FindMember(params, "_meta").value_or(""), key, value);
+}
+
+std::string StringMember(absl::string_view object, absl::string_view key) {
+  const auto value = FindMember(object, key);
+  return value ? jsonrpc::StringValue(*value).value_or("") : "";
+}
+
+}  // namespace
+
+absl::string_view EraName(Era era) { return era == Era::kModern ? "modern" : "legacy"; }
+
+bool IsKnown(absl::string_view version, Era era) {
+  const auto is_in = [version](const auto& list) {
+    return std::find(std::begin(list), std::end(list), version) != std::end(list);
+  };
+  return era == Era::kModern ? is_in(kModernVersions) : is_in(kLegacyVersions);
+}
+
+std::string InitializeParams(const ClientInfo& client, absl::string_view version) {
+  return absl::StrCat("{\"protocolVersion\":", QuoteJson(version), ",\"capabilities\":", client.capabilities,
+                      ",\"clientInfo\":", Implementation(client), "}");
+}
+
+std::string DiscoverParams(const ClientInfo& client, absl::string_view version) {
+  return *ModernParams("", client, version, -1);
+}
+
+std::string WithMember(absl::string_view object, absl::string_view key, absl::string_view value) {
+  std::string text = absl::StrCat("{", QuoteJson(key), ":", value);
+  jsonrpc::ForEachMember(object.empty() ? "{}" : object, [&](const jsonrpc::JsonMember& member) {
+    if (!jsonrpc::JsonStringIs(member.key, key)) absl::StrAppend(&text, ",\"", member.key, "\":", member.value);
+    return true;
+  });
+  text += '}';
+  return text;
+}
+
+absl::StatusOr<std::string> ModernParams(absl::string_view params, const ClientInfo& client, absl::string_view version,
+                                         std::int64_t progress_token) {
+  params = Trimmed(params);
+  if (!params.empty() && (!IsObject(params) || jsonrpc::ValidateJson(params) != jsonrpc::JsonError::kNone)) {
+    return NotAnObject();
+  }
+  std::string meta = WithMeta(params, absl::StrCat(kMetaPrefix, "clientCapabilities"), client.capabilities);
+  meta = WithMember(meta, absl::StrCat(kMetaPrefix, "clientInfo"), Implementation(client));
+  meta = WithMember(meta, absl::StrCat(kMetaPrefix, "protocolVersion"), QuoteJson(version));
+  if (progress_token >= 0) meta = WithMember(meta, "progressToken", absl::StrCat(progress_token));
+  return WithMember(params, "_meta", meta);
+}
+
+absl::StatusOr<std::string> LegacyParams(absl::string_view params, std::int64_t progress_token) {
+  params = Trimmed(params);
+  if (params.empty() && progress_token < 0) return std::string();
+  if (!params.empty() && (!IsObject(params) || jsonrpc::ValidateJson(params) != jsonrpc::JsonError::kNone)) {
+    return NotAnObject();
+  }
+  if (progress_token < 0) return std::string(params);
+  return WithMember(params, "_meta", WithMeta(params, "progressToken", absl::StrCat(progress_token)));
+}
+
+ServerInfo ReadServerInfo(absl::string_view result) {
+  ServerInfo info;
+  absl::string_view server = FindMember(result, "serverInfo").value_or("");
+  if (server.empty()) {  // the modern era
+    const absl::string_view meta = FindMember(result, "_meta").value_or("");
+    server = FindMember(meta, absl::StrCat(kMetaPrefix, "serverInfo")).value_or("");
+  }
+  info.name = StringMember(server, "name");
+  info.version = StringMember(server, "version");
+  info.protocol_version = StringMember(result, "protocolVersion");
+  info.capabilities = std::string(FindMember(result, "capabilities").value_or(""));
+  info.instructions = StringMember(result, "instructions");
+  return info;
+}
+
+std::vector<std::string> StringArray(absl::string_view text) {
+  std::vector<std::string> strings;
+  if (text.empty() || text.front() != '[') return strings;
+  const bool all = jsonrpc::ForEachMember(text, [&](const jsonrpc::JsonMember& element) {
+    const auto value = jsonrpc::StringValue(element.value);
+    if (value) strings.push_back(*value);
+    return value.has_value();
+  });
+  if (!all) strings.clear();
+  return strings;
+}
+
+}  // namespace bulkhead::mcp

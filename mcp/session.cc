@@ -1,0 +1,472 @@
+#include "bulkhead/mcp/session.h"
+
+#include <map>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "asio/post.hpp"
+#include "asio/steady_timer.hpp"
+#include "bulkhead/jsonrpc/json_text.h"
+#include "bulkhead/mcp/backoff.h"
+#include "bulkhead/mcp/deadline.h"
+#include "bulkhead/mcp/server_run.h"
+
+namespace bulkhead::mcp {
+namespace {
+
+constexpr int kPagesMax = 10'000;  // of one AsyncList
+
+CloseReason ReasonOf(jsonrpc::CloseReason reason) {
+  switch (reason) {
+    case jsonrpc::CloseReason::kEndOfInput:
+    case jsonrpc::CloseReason::kReadFailed:
+    case jsonrpc::CloseReason::kWriteFailed:
+      return CloseReason::kExited;
+    case jsonrpc::CloseReason::kWriteQueueFull:
+      return CloseReason::kWriteQueueFull;
+    case jsonrpc::CloseReason::kMessageTooLarge:
+      return CloseReason::kMessageTooLarge;
+    case jsonrpc::CloseReason::kJunkOutput:
+      return CloseReason::kJunkOutput;
+    case jsonrpc::CloseReason::kClosed:
+      return CloseReason::kStopped;
+  }
+  return CloseReason::kExited;
+}
+
+}  // namespace
+
+absl::string_view CloseReasonName(CloseReason reason) {
+  switch (reason) {
+    case CloseReason::kExited:
+      return "exited";
+    case CloseReason::kWriteQueueFull:
+      return "write queue full";
+    case CloseReason::kMessageTooLarge:
+      return "message too large";
+    case CloseReason::kJunkOutput:
+      return "junk output";
+    case CloseReason::kStartFailed:
+      return "start failed";
+    case CloseReason::kStopped:
+      return "stopped";
+    case CloseReason::kRestartsExhausted:
+      return "restarts exhausted";
+  }
+  return "";
+}
+
+class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
+ public:
+  enum class State { kStopped, kStarting, kReady, kWaiting };
+
+  Impl(asio::any_io_executor the_executor, policy::Policy the_policy, policy::CommandRequest the_request,
+       SessionOptions the_options)
+      : executor(the_executor),
+        policy(std::move(the_policy)),
+        request(std::move(the_request)),
+        options(std::move(the_options)),
+        backoff(policy->restart),
+        timer(the_executor) {}
+
+  void Connect(absl::AnyInvocable<void(absl::Status)> handler);
+  void Close(absl::AnyInvocable<void(ServerEnd)> handler);
+  void Abandon();  // the Session is gone
+
+  void Start(EraChoice era);
+  void OnConnected(absl::Status status);
+  std::shared_ptr<ServerRun> TakeRun();  // it is current no longer
+  void OnEnd(const ServerRun::End& end);
+  // A run has ended, or could not begin: tells everyone, and starts the next one or not.
+  void AfterEnd(CloseReason reason, absl::Status detail, std::optional<launcher::ExitStatus> exit, bool is_final);
+  void CompleteConnects(const absl::Status& status);
+
+  ClientOptions MakeClientOptions(EraChoice era) const;
+  ServerRun::Handlers MakeHandlers();
+
+  void Listen(SubscriptionId id);
+  void ForgetListen(SubscriptionId id);
+
+  asio::any_io_executor executor;
+  policy::Policy policy;
+  policy::CommandRequest request;
+  SessionOptions options;
+  Backoff backoff;
+  asio::steady_timer timer;  // of the next start
+  State state = State::kStopped;
+  std::shared_ptr<ServerRun> run;  // the current one, from its start on
+  std::optional<launcher::EnforcementReport> last_report;
+  std::string last_stderr_tail;
+  std::vector<absl::AnyInvocable<void(absl::Status)>> connects;
+  bool has_tried_legacy = false;  // after a server that died of the probe; once a connect
+  std::optional<Era> known_era;   // that a legacy server is legacy is not asked again at a restart
+  Era era = Era::kLegacy;
+  ServerInfo server_info;
+  Clock::time_point ready_at;
+  std::minstd_rand chance{std::random_device{}()};
+  bool is_gone = false;
+
+  struct Subscription {
+    std::string filter;
+    Client::CallRef call;
+  };
+  std::map<SubscriptionId, Subscription> subscriptions;
+  SubscriptionId next_subscription = 1;
+};
+
+// --- Start ---
+
+void Session::Impl::Connect(absl::AnyInvocable<void(absl::Status)> handler) {
+  if (state == State::kReady) {
+    asio::post(executor, [handler = std::move(handler)]() mutable { handler(absl::OkStatus()); });
+    return;
+  }
+  connects.push_back(std::move(handler));
+  if (state != State::kStopped) return;  // the start that is under way, or waited for
+  backoff = Backoff(policy->restart);
+  state = State::kStarting;
+  // Not inside this call.
+  asio::post(executor, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (self && self->state == State::kStarting && !self->run) self->Start(self->options.era);
+  });
+}
+
+ClientOptions Session::Impl::MakeClientOptions(EraChoice era_choice) const {
+  ClientOptions client;
+  client.connection.message_bytes_max = policy->messages.max_message_bytes;
+  client.connection.junk_lines_max = policy->messages.max_junk_lines;
+  client.connection.queued_bytes_max = policy->messages.max_queued_bytes;
+  client.info = options.client;
+  client.era = era_choice;
+  client.probe_timeout = policy->timeouts.probe;
+  client.start_timeout = policy->timeouts.start;
+  client.request_timeout = policy->timeouts.request;
+  return client;
+}
+
+ServerRun::Handlers Session::Impl::MakeHandlers() {
+  // A run may outlive the Session, whose handlers must not be called any more then.
+  const auto guarded = [weak = weak_from_this()](auto handler) {
+    return [weak, handler](auto&&... arguments) {
+      const auto self = weak.lock();
+      if (self && !self->is_gone) handler(std::forward<decltype(arguments)>(arguments)...);
+    };
+  };
+  ServerRun::Handlers handlers;
+  if (options.on_request) handlers.client.on_request = guarded(options.on_request);
+  if (options.on_notification) handlers.client.on_notification = guarded(options.on_notification);
+  if (options.on_dropped) handlers.client.on_dropped = guarded(options.on_dropped);
+  if (options.on_stderr) handlers.on_stderr = guarded(options.on_stderr);
+  handlers.on_end = [weak = weak_from_this()](const ServerRun::End& end) {
+    if (const auto self = weak.lock()) self->OnEnd(end);
+  };
+  return handlers;
+}
+
+void Session::Impl::Start(EraChoice era_choice) {
+  state = State::kStarting;
+  auto started = ServerRun::Start(executor, policy, request, MakeClientOptions(era_choice), policy->timeouts.start,
+                                  MakeHandlers());
+  if (!started.ok()) {
+    // What is wrong with the command does not get better by itself; at a restart it may, e.g. while it is upgraded.
+    const bool is_final = backoff.failures_in_a_row() == 0;
+    AfterEnd(CloseReason::kStartFailed, started.status(), std::nullopt, is_final);
+    return;
+  }
+  run = *std::move(started);
+  last_report = run->report();
+  run->client().Connect([weak = weak_from_this(), this_run = std::weak_ptr<ServerRun>(run)](absl::Status status) {
+    const auto self = weak.lock();
+    const auto current = this_run.lock();
+    if (self && current && current == self->run) self->OnConnected(std::move(status));
+  });
+}
+
+void Session::Impl::OnConnected(absl::Status status) {
+  if (!status.ok()) {
+    const auto failed = TakeRun();
+    status = failed->Explain(status);
+    failed->Stop([](const launcher::ExitStatus&) {});
+    // A server without a common version will not have one after a restart.
+    AfterEnd(CloseReason::kStartFailed, std::move(status), std::nullopt, absl::IsFailedPrecondition(status));
+    return;
+  }
+  state = State::kReady;
+  ready_at = Clock::now();
+  era = run->client().era();
+  known_era = era;
+  server_info = run->client().server_info();
+  has_tried_legacy = false;
+  for (const auto& [id, subscription] : subscriptions) Listen(id);
+  const auto self = shared_from_this();
+  CompleteConnects(absl::OkStatus());
+  if (!is_gone && options.on_ready) options.on_ready();
+}
+
+void Session::Impl::CompleteConnects(const absl::Status& status) {
+  for (auto& handler : std::exchange(connects, {})) handler(status);
+}
+
+// --- End ---
+
+std::shared_ptr<ServerRun> Session::Impl::TakeRun() {
+  if (run) last_stderr_tail = run->stderr_tail();
+  return std::exchange(run, nullptr);
+}
+
+void Session::Impl::OnEnd(const ServerRun::End& end) {
+  const auto ended = TakeRun();
+  if (!ended) return;
+  const CloseReason reason = ReasonOf(end.reason);
+  if (state == State::kStarting && reason == CloseReason::kExited && options.era == EraChoice::kAuto &&
+      ended->client().has_unanswered_probe() && !has_tried_legacy) {
+    // There are servers that end on anything but initialize. They get one more start, which is no restart.
+    has_tried_legacy = true;
+    Start(EraChoice::kLegacy);
+    return;
+  }
+  const auto self = shared_from_this();
+  ended->client().FailAll(end.detail);
+  if (is_gone || run || state == State::kStopped) return;  // a handler has destroyed, or closed, the Session
+  AfterEnd(reason, end.detail, end.exit, /*is_final=*/false);
+}
+
+void Session::Impl::AfterEnd(CloseReason reason, absl::Status detail, std::optional<launcher::ExitStatus> exit,
+                             bool is_final) {
+  const absl::Duration uptime =
+      state == State::kReady ? absl::FromChrono(Clock::now() - ready_at) : absl::ZeroDuration();
+  ServerEnd end{reason, std::move(detail), exit, std::nullopt};
+  has_tried_legacy = false;
+  if (options.restart && !is_final) {
+    const double random = static_cast<double>(chance() - chance.min()) / (chance.max() - chance.min() + 1.0);
+    end.restart_in = backoff.Next(uptime, random);
+    if (!end.restart_in) end.reason = CloseReason::kRestartsExhausted;
+  }
+  const auto self = shared_from_this();
+  if (end.restart_in) {
+    state = State::kWaiting;
+    timer.expires_at(After(Clock::now(), *end.restart_in));
+    timer.async_wait([weak = weak_from_this()](asio::error_code cancelled) {
+      const auto impl = weak.lock();
+      if (!impl || cancelled || impl->state != State::kWaiting) return;
+      const bool is_legacy = impl->options.era == EraChoice::kAuto && impl->known_era == Era::kLegacy;
+      impl->Start(is_legacy ? EraChoice::kLegacy : impl->options.era);
+    });
+  } else {
+    state = State::kStopped;
+    if (end.reason == CloseReason::kRestartsExhausted) {
+      end.detail = absl::Status(end.detail.code(), absl::StrCat("gave up after ", backoff.failures_in_a_row(),
+                                                                " failures in a row: ", end.detail.message()));
+    }
+    known_era.reset();
+    CompleteConnects(end.detail);
+  }
+  if (!is_gone && options.on_end) options.on_end(end);
+}
+
+void Session::Impl::Close(absl::AnyInvocable<void(ServerEnd)> handler) {
+  const auto self = shared_from_this();
+  const absl::Status why = absl::CancelledError("the session was closed");
+  timer.cancel();
+  state = State::kStopped;
+  known_era.reset();
+  const auto stopping = TakeRun();
+  if (stopping) {
+    stopping->Stop([self, stopping, handler = std::move(handler)](launcher::ExitStatus status) mutable {
+      const ServerEnd end{CloseReason::kStopped, absl::OkStatus(), status, std::nullopt};
+      handler(end);
+      if (!self->is_gone && self->options.on_end) self->options.on_end(end);
+    });
+  }
+  // Never inside this call.
+  asio::post(executor, [self, stopping, why, handler = std::move(handler)]() mutable {
+    if (stopping) stopping->client().FailAll(why);
+    if (self->state == State::kStopped) self->CompleteConnects(why);
+    if (!stopping) handler(ServerEnd{CloseReason::kStopped, absl::OkStatus(), std::nullopt, std::nullopt});
+  });
+}
+
+void Session::Impl::Abandon() {
+  is_gone = true;
+  state = State::kStopped;
+  timer.cancel();
+  if (const auto ended = TakeRun()) {
+    // The handlers that wait get their answer, but not inside the destructor.
+    asio::post(executor, [self = shared_from_this(), ended] {
+      const absl::Status why = absl::CancelledError("the session was destroyed");
+      self->CompleteConnects(why);
+      ended->client().FailAll(why);
+      ended->Kill();
+    });
+  } else if (!connects.empty()) {
+    asio::post(executor, [self = shared_from_this()] {
+      self->CompleteConnects(absl::CancelledError("the session was destroyed"));
+    });
+  }
+}
+
+// --- Subscriptions ---
+
+void Session::Impl::Listen(SubscriptionId id) {
+  Subscription& subscription = subscriptions.at(id);
+  CallOptions for_ever;
+  for_ever.timeout = absl::InfiniteDuration();
+  for_ever.timeout_max = absl::InfiniteDuration();
+  if (era == Era::kModern) {
+    subscription.call =
+        run->client().Call("subscriptions/listen", absl::StrCat("{\"notifications\":", subscription.filter, "}"),
+                           for_ever, [](const absl::StatusOr<Reply>&) {});
+    return;
+  }
+  // In the legacy era changed lists are told to everyone.
+  for (const std::string& uri :
+       StringArray(jsonrpc::FindMember(subscription.filter, "resourceSubscriptions").value_or(""))) {
+    run->client().Call("resources/subscribe", absl::StrCat("{\"uri\":", jsonrpc::QuoteJson(uri), "}"), {},
+                       [](const absl::StatusOr<Reply>&) {});
+  }
+}
+
+void Session::Impl::ForgetListen(SubscriptionId id) {
+  const auto found = subscriptions.find(id);
+  if (found == subscriptions.end()) return;
+  const Subscription subscription = std::move(found->second);
+  subscriptions.erase(found);
+  if (state != State::kReady) return;
+  if (era == Era::kModern) {
+    run->client().Cancel(subscription.call, "unsubscribed");
+    return;
+  }
+  for (const std::string& uri :
+       StringArray(jsonrpc::FindMember(subscription.filter, "resourceSubscriptions").value_or(""))) {
+    run->client().Call("resources/unsubscribe", absl::StrCat("{\"uri\":", jsonrpc::QuoteJson(uri), "}"), {},
+                       [](const absl::StatusOr<Reply>&) {});
+  }
+}
+
+// --- Session ---
+
+Session::Session(asio::any_io_executor executor, policy::Policy policy, policy::CommandRequest request,
+                 SessionOptions options)
+    : impl_(std::make_shared<Impl>(std::move(executor), std::move(policy), std::move(request), std::move(options))) {}
+Session::~Session() { impl_->Abandon(); }
+
+void Session::Connect(absl::AnyInvocable<void(absl::Status)> handler) { impl_->Connect(std::move(handler)); }
+
+Client::CallRef Session::Call(const std::string& method, const std::string& params, const CallOptions& options,
+                              CallHandler handler) {
+  if (impl_->state == Impl::State::kReady) {
+    return impl_->run->client().Call(method, params, options, std::move(handler));
+  }
+  const absl::string_view where = impl_->state == Impl::State::kWaiting    ? "the server is being restarted"
+                                  : impl_->state == Impl::State::kStarting ? "the server is being started"
+                                                                           : "no server is running; connect first";
+  absl::Status why = absl::FailedPreconditionError(absl::StrCat("cannot call ", method, ": ", where));
+  asio::post(impl_->executor, [handler = std::move(handler), why]() mutable { handler(why); });
+  return {};
+}
+
+void Session::CancelCall(const std::weak_ptr<Impl>& weak, const Client::CallRef& call) {
+  const auto impl = weak.lock();
+  if (impl && impl->run) impl->run->client().Cancel(call, "cancelled by the host");
+}
+
+namespace {
+
+struct Listing {
+  std::string method, member, cursor;
+  CallOptions options;
+  std::vector<std::string> elements;
+  int pages = 0;
+  absl::AnyInvocable<void(absl::StatusOr<std::vector<std::string>>)> handler;
+};
+
+// The cursor of the next page; empty after the last one.
+absl::StatusOr<std::string> TakePage(Listing& listing, const absl::StatusOr<Reply>& reply) {
+  if (!reply.ok()) return reply.status();
+  if (reply->error) {
+    return absl::UnknownError(absl::StrCat("the server answered ", listing.method, ": ", reply->error->message,
+                                           " (code ", reply->error->code, ")"));
+  }
+  const absl::string_view list = jsonrpc::FindMember(reply->result, listing.member).value_or("");
+  if (list.empty() || list.front() != '[') {
+    return absl::DataLossError(
+        absl::StrCat("the server's answer to ", listing.method, " has no list \"", listing.member, "\""));
+  }
+  jsonrpc::ForEachMember(list, [&listing](const jsonrpc::JsonMember& element) {
+    listing.elements.emplace_back(element.value);
+    return true;
+  });
+  std::string next = jsonrpc::StringValue(jsonrpc::FindMember(reply->result, "nextCursor").value_or("")).value_or("");
+  if (!next.empty() && (next == listing.cursor || ++listing.pages >= kPagesMax)) {
+    return absl::DataLossError(absl::StrCat("the server's answers to ", listing.method, " have no end"));
+  }
+  return next;
+}
+
+}  // namespace
+
+void Session::List(const std::string& method, const std::string& member, const CallOptions& options,
+                   absl::AnyInvocable<void(absl::StatusOr<std::vector<std::string>>)> handler) {
+  auto listing = std::make_shared<Listing>();
+  listing->method = method;
+  listing->member = member;
+  listing->options = options;
+  listing->handler = std::move(handler);
+  struct Pages {
+    static void Next(const std::weak_ptr<Impl>& weak, const std::shared_ptr<Listing>& listing) {
+      const auto impl = weak.lock();
+      if (!impl || !impl->run || impl->state != Impl::State::kReady) {
+        listing->handler(absl::FailedPreconditionError(
+            absl::StrCat("cannot call ", listing->method, ": no server is ready; connect first")));
+        return;
+      }
+      const std::string params =
+          listing->cursor.empty() ? "" : absl::StrCat("{\"cursor\":", jsonrpc::QuoteJson(listing->cursor), "}");
+      impl->run->client().Call(listing->method, params, listing->options,
+                               [weak, listing](const absl::StatusOr<Reply>& reply) {
+                                 auto next = TakePage(*listing, reply);
+                                 if (!next.ok()) {
+                                   listing->handler(next.status());
+                                 } else if (next->empty()) {
+                                   listing->handler(std::move(listing->elements));
+                                 } else {
+                                   listing->cursor = *std::move(next);
+                                   Next(weak, listing);
+                                 }
+                               });
+    }
+  };
+  asio::post(impl_->executor, [weak = std::weak_ptr<Impl>(impl_), listing] { Pages::Next(weak, listing); });
+}
+
+void Session::Notify(const std::string& method, const std::string& params,
+                     absl::AnyInvocable<void(absl::Status)> handler) {
+  absl::Status status =
+      impl_->state == Impl::State::kReady
+          ? impl_->run->client().Notify(method, params)
+          : absl::FailedPreconditionError(absl::StrCat("cannot notify ", method, ": no server is ready"));
+  asio::post(impl_->executor, [handler = std::move(handler), status]() mutable { handler(status); });
+}
+
+void Session::Close(absl::AnyInvocable<void(ServerEnd)> handler) { impl_->Close(std::move(handler)); }
+
+Session::SubscriptionId Session::Subscribe(std::string filter) {
+  const SubscriptionId id = impl_->next_subscription++;
+  impl_->subscriptions[id].filter = std::move(filter);
+  if (impl_->state == Impl::State::kReady) impl_->Listen(id);
+  return id;
+}
+void Session::Unsubscribe(SubscriptionId id) { impl_->ForgetListen(id); }
+
+bool Session::is_ready() const { return impl_->state == Impl::State::kReady; }
+Era Session::era() const { return impl_->era; }
+const ServerInfo& Session::server_info() const { return impl_->server_info; }
+const launcher::EnforcementReport* Session::report() const {
+  return impl_->last_report ? &*impl_->last_report : nullptr;
+}
+std::string Session::stderr_tail() const { return impl_->run ? impl_->run->stderr_tail() : impl_->last_stderr_tail; }
+Session::executor_type Session::get_executor() const { return impl_->executor; }
+
+}  // namespace bulkhead::mcp
