@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -206,12 +207,22 @@ class Narrower {
 
   // Whether the ceiling lets `name` of the host's environment be read.
   bool Passes(const std::string& name) const {
-    return AnyGlobMatches(ceiling_.env.inherit, name) && WhyNeverInherited(name, /*ignore_case=*/false).empty();
+    const std::string folded = FoldEnvName(name, from_.platform);
+    return AnyGlobMatches(ceiling_.env.inherit, folded) && WhyNeverInherited(folded, /*ignore_case=*/false).empty();
   }
   bool AllPass(const std::map<std::string, std::vector<std::string>>& names_of, const std::string& key) const {
     const auto found = names_of.find(key);
     return found == names_of.end() || std::all_of(found->second.begin(), found->second.end(),
                                                   [this](const std::string& name) { return Passes(name); });
+  }
+
+  // The entry of a ceiling's map for a variable's name.
+  template <typename T>
+  const T* Find(const std::map<std::string, T>& map, const std::string& name) const {
+    for (const auto& [key, value] : map) {
+      if (FoldEnvName(key, from_.platform) == FoldEnvName(name, from_.platform)) return &value;
+    }
+    return nullptr;
   }
 
   void NarrowTier() {
@@ -296,9 +307,9 @@ class Narrower {
     env.inherit = std::move(both);
     for (auto entry = env.set.begin(); entry != env.set.end();) {
       const std::string& name = entry->first;
-      const auto same = ceiling_.env.set.find(name);
-      const bool may = (Passes(name) || (same != ceiling_.env.set.end() && same->second == entry->second)) &&
-                       AllPass(draft_.env_names_of_set, name);
+      const std::string* same = Find(ceiling_.env.set, name);
+      const bool may =
+          (Passes(name) || (same != nullptr && *same == entry->second)) && AllPass(draft_.env_names_of_set, name);
       if (!may) lost.push_back(name);
       entry = may ? std::next(entry) : env.set.erase(entry);
     }
@@ -311,8 +322,8 @@ class Narrower {
   }
 
   bool GrantsSecret(const std::string& name, const SecretSource& source) const {
-    const auto same = ceiling_.env.secret.find(name);
-    if (same != ceiling_.env.secret.end() && SameSource(same->second, source)) return true;
+    const SecretSource* same = Find(ceiling_.env.secret, name);
+    if (same != nullptr && SameSource(*same, source)) return true;
     if (!Passes(name)) return false;
     if (source.env.has_value()) return Passes(*source.env);
     if (!source.file.has_value()) return false;  // a descriptor's number says nothing about what it is

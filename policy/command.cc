@@ -67,6 +67,7 @@ class Validator {
     if (status.ok()) status = ChooseProgram();
     if (status.ok()) status = CheckArgumentRules();
     if (status.ok()) status = MakeEnv();
+    if (status.ok()) FindLookUpFolders();
     if (!status.ok()) return status;
     return std::move(command_);
   }
@@ -215,16 +216,15 @@ class Validator {
 
   // The first of the host's variables wins over a second one that differs only in case (Windows).
   EnvEntry& Entry(const std::string& name) {
-    const std::string folded = request_.platform == Platform::kWindows ? absl::AsciiStrToUpper(name) : name;
-    EnvEntry& entry = env_[folded];
+    EnvEntry& entry = env_[FoldEnvName(name, request_.platform)];
     if (entry.name.empty()) entry.name = name;
     return entry;
   }
 
   bool InheritNames(const std::string& name) const {
-    if (request_.platform == Platform::kPosix) return AnyGlobMatches(policy_.env.inherit, name);
+    const std::string folded = FoldEnvName(name, request_.platform);
     return std::any_of(policy_.env.inherit.begin(), policy_.env.inherit.end(), [&](const std::string& glob) {
-      return GlobMatches(absl::AsciiStrToUpper(glob), absl::AsciiStrToUpper(name));
+      return GlobMatches(FoldEnvName(glob, request_.platform), folded);
     });
   }
 
@@ -258,7 +258,7 @@ class Validator {
       entry = EnvEntry{name, "", EnvEntry::Source::kSecret, source};
     }
     std::size_t total = 0;
-    for (auto& [folded, entry] : env_) {
+    for (const auto& [folded, entry] : env_) {
       const std::size_t size = entry.name.size() + 1 + entry.value.size();
       total += size + 1;
       if (size > kArgumentBytesMax) {
@@ -266,13 +266,47 @@ class Validator {
                                                        " bytes long, of at most ", kArgumentBytesMax,
                                                        "; shorten it, or leave it out of /env"));
       }
-      command_.env.push_back(std::move(entry));
+      command_.env.push_back(entry);
     }
     if (total > kEnvironmentBytesMax) {
       return absl::InvalidArgumentError(absl::StrCat("the environment is ", total, " bytes long, of at most ",
                                                      kEnvironmentBytesMax, "; let fewer variables in by /env/inherit"));
     }
     return absl::OkStatus();
+  }
+
+  void FindLookUpFolders() {
+    const auto path = env_.find("PATH");
+    if (path == env_.end()) return;
+    for (const std::string& entry : SearchFolders(path->second.value)) {
+      LookUpFolder folder;
+      folder.path = entry;
+      folder.granted_for_writing = GrantsWriting(entry);
+      const auto same = [&](const LookUpFolder& other) { return other.path == entry; };
+      auto& folders = command_.look_up_folders;
+      if (std::none_of(folders.begin(), folders.end(), same)) folders.push_back(std::move(folder));
+    }
+  }
+
+  std::vector<std::string> SearchFolders(absl::string_view list) const {
+    if (request_.platform == Platform::kWindows) return WindowsSearchFolders(list);
+    std::vector<std::string> folders;
+    for (const absl::string_view entry : absl::StrSplit(list, ':')) {
+      if (absl::StartsWith(entry, "/")) folders.push_back(WithoutDots(entry));
+    }
+    return folders;
+  }
+
+  // `protect` and `hide` count only where they hold all of the folder.
+  bool GrantsWriting(const std::string& folder) const {
+    const FilesystemRules& files = policy_.filesystem;
+    const auto holds = [&folder](const PathGrant& grant) { return IsWithin(folder, grant.path); };
+    if (std::any_of(files.protect.begin(), files.protect.end(), holds)) return false;
+    if (std::any_of(files.hide.begin(), files.hide.end(), holds)) return false;
+    const auto home = request_.host_env.find("HOME");
+    const bool in_home = files.home == HomeMode::kReadWrite && home != request_.host_env.end() &&
+                         IsWithin(folder, WithoutDots(home->second));
+    return in_home || std::any_of(files.rw.begin(), files.rw.end(), holds);
   }
 
   const PolicyFields& policy_;

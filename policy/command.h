@@ -30,10 +30,21 @@ struct EnvEntry {
   SecretSource secret;
 };
 
+// A folder of the server's PATH in which a bare name may be looked for.
+struct LookUpFolder {
+  std::string path;  // absolute, normal
+  // A grant lets the server write there, as far as text tells (links are not looked at). If it then really can - file
+  // modes have a say - what is found there may be its own work, and must not be started in the name of the policy.
+  bool granted_for_writing = false;
+};
+
 // A command that the policy allows. Made by ValidateCommand only.
 struct ValidatedCommand {
-  // True: argv[0] is a bare name, to be looked up on the `PATH` of `env` (absolute entries only).
+  // True: argv[0] is a bare name, to be looked up in `look_up_folders`, in this order.
   bool look_up = false;
+  // The absolute entries of the `PATH` of `env`, each once: never the current folder, in no guise. On Windows,
+  // `PATHEXT` says what the file may be called: see windows_command.h.
+  std::vector<LookUpFolder> look_up_folders;
   std::vector<std::string> argv;  // argv[0] as asked for; a relative path was made absolute against `cwd`'s host folder
   std::vector<EnvEntry> env;      // sorted by name, each name once
   std::string cwd;                // absolute, lexically normal

@@ -4,8 +4,10 @@
 #define BULKHEAD_POLICY_ENV_NAMES_H_
 
 #include <cstddef>
+#include <string>
 
 #include "absl/strings/string_view.h"
+#include "bulkhead/policy/policy.h"
 
 namespace bulkhead::policy {
 
@@ -14,6 +16,9 @@ inline constexpr std::size_t kEnvNameBytesMax = 255;
 // Printable ASCII without spaces, '=', '$', '{', '}', quotes, '*' and '?'; Windows has names such as
 // "ProgramFiles(x86)".
 bool IsEnvName(absl::string_view name);
+
+// `name` as the system compares it: on Windows case makes no difference, so all of it in capitals. Also for a glob.
+std::string FoldEnvName(absl::string_view name, Platform platform);
 
 // Why `name` never passes by `inherit`, neither by its name nor by a glob: "makes other programs run other code". Empty
 // if it may. A policy can still give such a variable a value of its own under /env/set.

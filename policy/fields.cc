@@ -20,6 +20,13 @@ namespace {
 // POSIX.1-2017, XBD 8.3 "Other environment variables", the ones that every login has; what MCP's SDKs pass too.
 constexpr const char* kDefaultInherit[] = {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"};
 
+// What Windows programs don't start without - sockets need SYSTEMROOT - and what MCP's SDKs pass there, with COMSPEC.
+constexpr const char* kDefaultInheritWindows[] = {"APPDATA",     "COMSPEC",      "HOMEDRIVE",
+                                                  "HOMEPATH",    "LOCALAPPDATA", "PATH",
+                                                  "PATHEXT",     "PROGRAMFILES", "PROCESSOR_ARCHITECTURE",
+                                                  "SYSTEMDRIVE", "SYSTEMROOT",   "TEMP",
+                                                  "USERNAME",    "USERPROFILE"};
+
 constexpr absl::string_view kRuntime = ":runtime";
 
 template <typename T>
@@ -73,6 +80,7 @@ class Reader {
       : tree_(tree), options_(options), mistakes_(mistakes) {}
 
   Draft Read() {
+    draft_.platform = options_.platform;
     SetDefaults(options_.purpose, fields_);
     Choice({"require"}, kTiers, fields_.require);
     if (const JsonValue* user = At({"user"})) fields_.user = user->string;
@@ -243,8 +251,13 @@ class Reader {
 
   void ReadEnv() {
     EnvRules& env = fields_.env;
-    env.inherit.assign(std::begin(kDefaultInherit), std::end(kDefaultInherit));
+    if (options_.platform == Platform::kPosix) {
+      env.inherit.assign(std::begin(kDefaultInherit), std::end(kDefaultInherit));
+    } else {
+      env.inherit.assign(std::begin(kDefaultInheritWindows), std::end(kDefaultInheritWindows));
+    }
     Texts({"env", "inherit"}, env.inherit);
+    for (std::string& glob : env.inherit) glob = FoldEnvName(glob, options_.platform);
     if (options_.purpose == Purpose::kPolicy &&
         std::find(env.inherit.begin(), env.inherit.end(), "*") != env.inherit.end()) {
       fields_.warnings.push_back(
@@ -253,6 +266,8 @@ class Reader {
     if (const JsonValue* set = At({"env", "set"})) {
       for (const JsonValue& entry : set->children) ReadSet(entry);
     }
+    CheckOnce("set");
+    CheckOnce("secret");
     if (const JsonValue* secrets = At({"env", "secret"})) {
       for (const JsonValue& entry : secrets->children) {
         SecretSource source;
@@ -263,6 +278,18 @@ class Reader {
         }
         env.secret[entry.key] = std::move(source);
       }
+    }
+  }
+
+  // Names that differ only in case are two for JSON and one for Windows.
+  void CheckOnce(absl::string_view map) {
+    const JsonValue* entries = At({"env", map});
+    if (entries == nullptr) return;
+    std::map<std::string, std::string> names;
+    for (const JsonValue& entry : entries->children) {
+      const auto [first, is_new] = names.emplace(FoldEnvName(entry.key, options_.platform), entry.key);
+      if (!is_new)
+        Wrong(entry, absl::StrCat("is the same name as ", Quote(first->second), " on Windows; take one away"));
     }
   }
 

@@ -16,6 +16,7 @@ namespace bulkhead::policy {
 // A policy on its way, with what only ceilings ask for.
 struct Draft {
   PolicyFields fields;
+  Platform platform = Platform::kPosix;
   // The names of the host's environment that a grant's path, another file's path (stderr, a secret), or a value under
   // env.set was made from.
   std::map<std::string, std::vector<std::string>> env_names_of_grant;
@@ -30,6 +31,7 @@ enum class Purpose { kPolicy, kCeiling };
 
 struct ReadOptions {
   Purpose purpose = Purpose::kPolicy;
+  Platform platform = Platform::kPosix;
   const Variables* variables = nullptr;
   std::optional<std::string> cache;  // what ${cache} stands for
 };

@@ -53,6 +53,7 @@ absl::StatusOr<PolicyFields> ParseFields(const PolicyText& text, const ParseOpti
   const ComposeOptions compose{options.folder, options.read_file, options.platform, unenforced};
   const std::string cache_key = CacheKey(PolicyIdentity(text.name, options.folder));
   ReadOptions read;
+  read.platform = options.platform;
   read.variables = &options.variables;
   if (options.variables.cache_root.has_value())
     read.cache = absl::StrCat(*options.variables.cache_root, "/", cache_key);

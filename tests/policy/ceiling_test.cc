@@ -206,6 +206,27 @@ TEST(CeilingTest, ProtectAndHideOfBothHold) {
   EXPECT_THAT(PathsOf(files.ro), UnorderedElementsAre("/a/p/q", "/x/y"));  // inside a protected one: read only
 }
 
+// What differs only in case is one name on Windows: neither a way around a ceiling nor a reason to lose a grant.
+TEST(CeilingTest, WindowsNamesAreComparedWithoutCase) {
+  ParseOptions windows = Host();
+  windows.platform = Platform::kWindows;
+  const auto under = [&](const std::string& ceiling, const std::string& policy, const ParseOptions& host) {
+    return ParsedUnenforced(File(policy), HostWithCeilings({ceiling}, host)).env;
+  };
+  const std::string all = R"("env": {"inherit": ["*"]})";
+  const std::string sets = R"("env": {"inherit": ["Path"], "set": {"node_options": "x", "Tz": "UTC"}})";
+  ASSERT_THAT(under(all, sets, Host()).set, ::testing::SizeIs(2));  // elsewhere "node_options" is a word like any other
+  EXPECT_THAT(under(all, sets, windows).set, ElementsAre(::testing::Pair("Tz", "UTC")));
+  EXPECT_THAT(under(R"("env": {"inherit": ["PATH", "TZ"]})", sets, windows).inherit, ElementsAre("PATH"));
+  EXPECT_THAT(under(R"("env": {"inherit": ["PATH", "TZ"]})", sets, windows).set,
+              ElementsAre(::testing::Pair("Tz", "UTC")));
+  EXPECT_THAT(under(R"("env": {"set": {"NODE_OPTIONS": "x"}})", sets, windows).set,
+              ElementsAre(::testing::Pair("node_options", "x")));
+  EXPECT_THAT(
+      under(R"("env": {"secret": {"TOKEN": {"fd": 3}}})", R"("env": {"secret": {"Token": {"fd": 3}}})", windows).secret,
+      ::testing::SizeIs(1));
+}
+
 TEST(CeilingTest, PlacesAndNetworkAreTheNarrowerOnes) {
   const auto home = [](const std::string& ceiling, const std::string& policy) {
     return Under(Files(absl::StrCat("\"home\": \"", ceiling, "\"")), Files(absl::StrCat("\"home\": \"", policy, "\"")))

@@ -355,6 +355,76 @@ TEST(EnvTest, WindowsNamesDifferByMoreThanCase) {
               ElementsAre(Pair("PaTh", "C:\\policy")));
 }
 
+TEST(EnvTest, WindowsHasItsOwnDefaultList) {
+  CommandRequest request = WindowsRequest({"x.exe"});
+  request.host_env = {{"SystemRoot", "C:\\Windows"}, {"Path", "p"},  {"ComSpec", "c"}, {"APPDATA", "a"},
+                      {"PATHEXT", ".EXE"},           {"HOME", "no"}, {"TOKEN", "no"}};
+  EXPECT_THAT(EnvOf(*ValidateOnWindows("", request)),
+              ElementsAre(Pair("APPDATA", "a"), Pair("ComSpec", "c"), Pair("Path", "p"), Pair("PATHEXT", ".EXE"),
+                          Pair("SystemRoot", "C:\\Windows")));
+}
+
+TEST(EnvTest, InjectionVariablesAreKnownInAnyCaseOnWindows) {
+  CommandRequest request = WindowsRequest({"x.exe"});
+  request.host_env = {{"Node_Options", "canary"}, {"bash_env", "canary"}, {"ok", "1"}};
+  const absl::StatusOr<ValidatedCommand> command = ValidateOnWindows(R"("env": {"inherit": ["*"]})", request);
+  EXPECT_THAT(EnvOf(*command), ElementsAre(Pair("ok", "1")));
+  EXPECT_THAT(command->env_dropped, ElementsAre("Node_Options: makes other programs run other code",
+                                                "bash_env: makes other programs run other code"));
+}
+
+TEST(EnvTest, WindowsTakesNoNameTwice) {
+  const std::string twice = R"("env": {"set": {"Path": "a", "PATH": "b"}})";
+  EXPECT_EQ(ErrorOf(File(twice)), "(no error)");
+  EXPECT_EQ(ErrorOf(File(twice), WindowsHost()),
+            "files.json:1: /env/set/PATH: is the same name as \"Path\" on Windows; take one away");
+}
+
+// PATH
+
+std::vector<std::string> LookUpFolders(const ValidatedCommand& command) {
+  std::vector<std::string> folders;
+  for (const LookUpFolder& folder : command.look_up_folders) {
+    folders.push_back(absl::StrCat(folder.path, folder.granted_for_writing ? " (writable)" : ""));
+  }
+  return folders;
+}
+
+TEST(LookUpTest, TheCurrentFolderIsNeverSearched) {
+  CommandRequest request = Request({"x"});
+  request.host_env = {{"PATH", ":/usr/bin::.:bin:../x:./y:/usr//local/./bin/:/usr/bin:"}};
+  EXPECT_THAT(LookUpFolders(Allowed("", request)), ElementsAre("/usr/bin", "/usr/local/bin"));
+  request.host_env = {{"PATH", ""}};
+  EXPECT_THAT(LookUpFolders(Allowed("", request)), IsEmpty());
+  request.host_env.clear();
+  EXPECT_THAT(LookUpFolders(Allowed("", request)), IsEmpty());
+}
+
+TEST(LookUpTest, ItIsTheServersOwnPath) {
+  const CommandRequest request = Request({"x"});  // the host's is /usr/bin
+  EXPECT_THAT(LookUpFolders(Allowed(R"("env": {"inherit": []})", request)), IsEmpty());
+  EXPECT_THAT(LookUpFolders(Allowed(R"("env": {"set": {"PATH": "/opt/bin"}})", request)), ElementsAre("/opt/bin"));
+}
+
+TEST(LookUpTest, WhereTheServerMayWriteIsMarked) {
+  CommandRequest request = Request({"x"});
+  request.host_env = {{"PATH", "/usr/bin:/ws/bin:/wsx:/home/u/bin"}, {"HOME", "/home/u/"}};
+  EXPECT_THAT(LookUpFolders(Allowed(R"("filesystem": {"ro": ["/ws", "/home/u"]})", request)),
+              ElementsAre("/usr/bin", "/ws/bin", "/wsx", "/home/u/bin"));
+  EXPECT_THAT(LookUpFolders(Allowed(R"("filesystem": {"rw": ["/ws"]})", request)),
+              ElementsAre("/usr/bin", "/ws/bin (writable)", "/wsx", "/home/u/bin"));
+  EXPECT_THAT(LookUpFolders(Allowed(R"("filesystem": {"home": "rw"})", request)),
+              ElementsAre("/usr/bin", "/ws/bin", "/wsx", "/home/u/bin (writable)"));
+  EXPECT_THAT(LookUpFolders(Allowed(R"("filesystem": {"rw": ["/"]})", request)),
+              ::testing::Each(HasSubstr("(writable)")));
+}
+
+TEST(LookUpTest, OnWindowsToo) {
+  CommandRequest request = WindowsRequest({"x"});
+  request.host_env = {{"Path", ".;C:\\a;;b;\"C:\\c d\";C:\\a"}};
+  EXPECT_THAT(LookUpFolders(*ValidateOnWindows("", request)), ElementsAre("C:\\a", "C:\\c d"));
+}
+
 // Working folder
 
 TEST(CwdTest, AskedForThenThePolicysThenTheHosts) {

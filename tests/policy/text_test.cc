@@ -154,7 +154,20 @@ TEST(EnvNamesTest, Names) {
 }
 
 TEST(EnvNamesTest, WhatMakesProgramsRunOtherCodeNeverPasses) {
-  for (const char* name : {"LD_PRELOAD",
+  for (const char* name : {"GTK3_MODULES",
+                           "GIT_ALLOW_PROTOCOL",
+                           "GIT_TRACE_SETUP",
+                           "GIT_SSH_COMMAND",
+                           "ERL_AFLAGS",
+                           "LESSOPEN",
+                           "MAKEFLAGS",
+                           "NODE_COMPILE_CACHE",
+                           "QT_PLUGIN_PATH",
+                           "RUSTC_WORKSPACE_WRAPPER",
+                           "COR_PROFILER_PATH",
+                           "GCONV_PATH",
+                           "WSL_INTEROP",
+                           "LD_PRELOAD",
                            "LD_LIBRARY_PATH",
                            "LD_AUDIT",
                            "DYLD_INSERT_LIBRARIES",
