@@ -109,6 +109,11 @@ Scanned ScanEnvelope(const char* at, const char* end, Envelope* envelope) {
 bool IsString(absl::string_view value) { return !value.empty() && value[0] == '"'; }
 bool IsStructured(absl::string_view value) { return !value.empty() && (value[0] == '{' || value[0] == '['); }
 bool IsId(absl::string_view value) { return IsString(value) || IsIntegral(value); }
+// The same of text that nobody has looked at. Nothing may stand around it, or it could end the line.
+bool IsIdText(absl::string_view text) {
+  const char* const end = text.data() + text.size();
+  return IsString(text) ? internal::ScanString(text.data(), end).end == end : IsIntegral(text);
+}
 absl::string_view Inside(absl::string_view string) { return string.substr(1, string.size() - 2); }
 
 bool IsErrorObject(const Envelope& envelope) {
@@ -283,8 +288,7 @@ absl::StatusOr<std::string> NotificationLine(absl::string_view method, absl::str
 }
 
 absl::StatusOr<std::string> ResultLine(absl::string_view id, absl::string_view result) {
-  if (!IsId(id) || ValidateJson(id) != JsonError::kNone)
-    return CantWrite("result", "its id is not a string or an integer");
+  if (!IsIdText(id)) return CantWrite("result", "its id is not a string or an integer");
   result = WithoutSpaceAround(result);
   if (ValidateJson(result) != JsonError::kNone) return CantWrite("result", "it is not JSON");
   std::string line;
@@ -296,7 +300,7 @@ absl::StatusOr<std::string> ResultLine(absl::string_view id, absl::string_view r
 }
 
 std::string ErrorLine(absl::string_view id, const ErrorObject& error) {
-  const bool has_id = IsId(id) && ValidateJson(id) == JsonError::kNone;
+  const bool has_id = IsIdText(id);
   std::string line = absl::StrCat("{\"jsonrpc\":\"2.0\",\"id\":", has_id ? id : "null",
                                   ",\"error\":{\"code\":", error.code, ",\"message\":", QuoteJson(error.message));
   if (!error.data.empty() && ValidateJson(error.data) == JsonError::kNone) {

@@ -263,7 +263,7 @@ TEST(Lines, AreNotMadeOfWhatIsNoJson) {
   }
   EXPECT_EQ(RequestLine(1, "\xFF", "").status().message(), "can't write a JSON-RPC request: its method is not UTF-8");
   for (const absl::string_view result : {"", "{", "1 2"}) EXPECT_FALSE(ResultLine("1", result).ok()) << result;
-  for (const absl::string_view id : {"", "null", "1.5", "{}", "1,", "\"a", "\"a\"\"b\""}) {
+  for (const absl::string_view id : {"", "null", "1.5", "{}", "1,", "\"a", "\"a\"\"b\"", "\"a\"\n", "\n1", "1 "}) {
     EXPECT_FALSE(ResultLine(id, "{}").ok()) << id;
     EXPECT_EQ(ErrorLine(id, {1, "m", "{"}),
               "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":1,\"message\":\"m\"}}\n")
