@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -47,17 +48,32 @@ constexpr Word<SyscallProfile> kProfiles[] = {{"baseline", SyscallProfile::kBase
                                               {"strict", SyscallProfile::kStrict}};
 
 // Makes one entry of what were two for the same path; it may be missing only if both said so.
-void AddGrant(std::vector<PathGrant>& grants, PathGrant grant) {
-  const auto same =
-      std::find_if(grants.begin(), grants.end(), [&](const PathGrant& g) { return g.path == grant.path; });
-  if (same == grants.end()) {
-    grants.push_back(std::move(grant));
-  } else {
-    same->optional = same->optional && grant.optional;
-    // Opened beneath the folder of the one that names one.
-    if (same->beneath.empty()) same->beneath = grant.beneath;
-  }
+void Unite(PathGrant& there, const PathGrant& grant) {
+  there.optional = there.optional && grant.optional;
+  // Opened beneath the folder of the one that names one.
+  if (there.beneath.empty()) there.beneath = grant.beneath;
 }
+
+// Grants of a list, each path once.
+class GrantList {
+ public:
+  explicit GrantList(std::vector<PathGrant>& grants) : grants_(grants) {
+    for (const PathGrant& grant : grants_) index_.emplace(grant.path, index_.size());
+  }
+
+  void Add(PathGrant grant) {
+    const auto [entry, is_new] = index_.emplace(grant.path, grants_.size());
+    if (is_new) {
+      grants_.push_back(std::move(grant));
+    } else {
+      Unite(grants_[entry->second], grant);
+    }
+  }
+
+ private:
+  std::vector<PathGrant>& grants_;
+  std::map<std::string, std::size_t> index_;
+};
 
 using EnvNames = std::map<std::string, std::vector<std::string>>;
 
@@ -110,9 +126,10 @@ class Reader {
   }
 
   void Wrong(const JsonValue& value, absl::string_view what) {
-    mistakes_.Add(*value.file, value.line, value.pointer, what);
+    mistakes_.Add(*value.file, value.place, value.pointer, what);
   }
-  static std::string Origin(const JsonValue& value) { return absl::StrCat(*value.file, ":", value.line); }
+  static std::string PlaceOf(const JsonValue& value) { return absl::StrCat(Origin(value), ":", value.place.column); }
+  static std::string Origin(const JsonValue& value) { return absl::StrCat(*value.file, ":", value.place.line); }
 
   template <typename T, std::size_t N>
   void Choice(std::initializer_list<absl::string_view> path, const Word<T> (&words)[N], T& out) {
@@ -141,8 +158,9 @@ class Reader {
     const JsonValue* list = At(path);
     if (list == nullptr) return;
     out.clear();
+    std::set<absl::string_view> known;
     for (const JsonValue& item : list->children) {
-      if (std::find(out.begin(), out.end(), item.string) == out.end()) out.push_back(item.string);
+      if (known.insert(item.string).second) out.push_back(item.string);
     }
   }
 
@@ -196,16 +214,17 @@ class Reader {
   void Grants(absl::string_view name, std::vector<PathGrant>& out) {
     const JsonValue* list = At({"filesystem", name});
     if (list == nullptr) return;
+    GrantList grants(out);
     for (const JsonValue& item : list->children) {
       const std::string& text = GrantPath(item);
       if (text == kRuntime) {
         PathGrant runtime;
         runtime.path = text;
         runtime.origin = Origin(item);
-        AddGrant(out, std::move(runtime));
+        grants.Add(std::move(runtime));
       } else if (std::optional<PathGrant> grant = Path(item, text, GrantIsOptional(item), draft_.env_names_of_grant);
                  grant.has_value()) {
-        AddGrant(out, *std::move(grant));
+        grants.Add(*std::move(grant));
       }
     }
   }
@@ -223,7 +242,7 @@ class Reader {
       }
     }
     if (const JsonValue* pins = At({"command", "sha256"})) {
-      draft_.sha256_origin = Origin(*pins);
+      draft_.sha256_origin = PlaceOf(*pins);
       for (const JsonValue& pin : pins->children) {
         const auto path = Path(pin, pin.key);
         if (path.has_value() && !command.sha256.emplace(path->path, pin.string).second) {
@@ -243,9 +262,9 @@ class Reader {
     }
     // In PolicyFields an empty list is "any folder", the opposite of what one says who writes it.
     if (const JsonValue* allow = At({"cwd", "allow"}); allow != nullptr && allow->children.empty()) {
-      mistakes_.Add(*allow->file, allow->line, "/cwd/allow", "is empty; name a folder, or leave it out to allow any");
+      mistakes_.Add(*allow->file, allow->place, "/cwd/allow", "is empty; name a folder, or leave it out to allow any");
     }
-    if (const JsonValue* allow = At({"cwd", "allow"})) draft_.cwd_allow_origin = Origin(*allow);
+    if (const JsonValue* allow = At({"cwd", "allow"})) draft_.cwd_allow_origin = PlaceOf(*allow);
     Paths({"cwd", "allow"}, fields_.cwd_allow);
   }
 
@@ -370,6 +389,7 @@ class Reader {
 
 void AddPaths(absl::string_view flag, const std::vector<std::string>& paths, std::vector<PathGrant>& grants,
               Draft& draft, Mistakes& mistakes) {
+  GrantList list(grants);
   for (const std::string& path : paths) {
     PathGrant grant;
     const PathProblem problem = NormalisePath(path, &grant.path);
@@ -379,7 +399,7 @@ void AddPaths(absl::string_view flag, const std::vector<std::string>& paths, std
     }
     grant.origin = std::string(flag);
     draft.env_names_of_grant.erase(grant.path);  // named in full now
-    AddGrant(grants, std::move(grant));
+    list.Add(std::move(grant));
   }
 }
 

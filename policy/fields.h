@@ -22,7 +22,7 @@ struct Draft {
   std::map<std::string, std::vector<std::string>> env_names_of_grant;
   std::map<std::string, std::vector<std::string>> env_names_of_file;
   std::map<std::string, std::vector<std::string>> env_names_of_set;
-  // Where these are said, for messages: "ceiling.json:7".
+  // Where these are said, for messages: "ceiling.json:7:3".
   std::string cwd_allow_origin, sha256_origin;
 };
 

@@ -142,7 +142,7 @@ class Checker {
   void CheckRoot(JsonValue& root) {
     if (!CheckType(root, JsonValue::Type::kObject, "write {\"version\": 1, ...}")) return;
     if (root.Member("version") == nullptr) {
-      mistakes_.Add(*root.file, root.line, "/version", "is missing; write \"version\": 1");
+      mistakes_.Add(*root.file, root.place, "/version", "is missing; write \"version\": 1");
     }
     for (JsonValue& member : root.children) {
       const Field* field = Find(kHead, member.key);
@@ -175,7 +175,7 @@ class Checker {
     return keys;
   }
 
-  void Add(const JsonValue& value, absl::string_view what) { mistakes_.Add(*value.file, value.line, pointer_, what); }
+  void Add(const JsonValue& value, absl::string_view what) { mistakes_.Add(*value.file, value.place, pointer_, what); }
 
   bool CheckType(const JsonValue& value, JsonValue::Type type, absl::string_view help) {
     if (value.type == type) return true;
@@ -198,7 +198,7 @@ class Checker {
     } else {
       help = absl::StrCat("there are ", absl::StrJoin(known, ", "));
     }
-    mistakes_.Add(*member.file, member.key_line, pointer_, absl::StrCat("is not known here; ", help));
+    mistakes_.Add(*member.file, member.key_place, pointer_, absl::StrCat("is not known here; ", help));
   }
 
   void CheckObject(JsonValue& value, Fields fields) {
@@ -241,7 +241,7 @@ class Checker {
     for (JsonValue& member : value.children) {
       Within within(pointer_, PointerToken(member.key));
       const std::string wrong = CheckText(field.key_form, member.key);
-      if (!wrong.empty()) mistakes_.Add(*member.file, member.key_line, pointer_, wrong);
+      if (!wrong.empty()) mistakes_.Add(*member.file, member.key_place, pointer_, wrong);
       CheckValue(member, field);
     }
   }

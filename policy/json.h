@@ -1,4 +1,4 @@
-// The JSON of a policy as a tree in which every value knows its line. Comments are allowed, duplicate keys are not.
+// The JSON of a policy as a tree in which every value knows its place. Comments are allowed, duplicate keys are not.
 // It knows nothing of what a policy may say: see grammar.h.
 #ifndef BULKHEAD_POLICY_JSON_H_
 #define BULKHEAD_POLICY_JSON_H_
@@ -14,7 +14,7 @@
 
 namespace bulkhead::policy {
 
-// How many values one file may hold. A value takes some 200 bytes, its text two.
+// How many values one file may hold. A value takes some 160 bytes, its text two.
 inline constexpr std::size_t kPolicyValuesMax = 1u << 16;
 
 struct JsonValue {
@@ -31,8 +31,8 @@ struct JsonValue {
   std::vector<JsonValue> children;  // items, or members in the order of the text
 
   std::string key;  // of a member
-  int key_line = 0;
-  int line = 0;
+  Place key_place;
+  Place place;
   const std::string* file = nullptr;  // the name given to ParseJson
   std::string pointer;                // where it stands in the file; filled in by CheckGrammar for scalars
 };

@@ -8,8 +8,8 @@
 
 namespace bulkhead::policy {
 
-void Mistakes::Add(absl::string_view file, int line, absl::string_view pointer, absl::string_view what) {
-  Add(absl::StrCat(file, ":", line, ": ", pointer.empty() ? "/" : pointer), what);
+void Mistakes::Add(absl::string_view file, Place place, absl::string_view pointer, absl::string_view what) {
+  Add(absl::StrCat(file, ":", place.line, ":", place.column, ": ", pointer.empty() ? "/" : pointer), what);
 }
 
 void Mistakes::Add(absl::string_view where, absl::string_view what) {

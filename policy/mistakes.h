@@ -14,10 +14,16 @@ namespace bulkhead::policy {
 // How many are reported; the rest is counted.
 inline constexpr std::size_t kMistakesMax = 200;
 
+// Where something stands in a file. Both count from 1; a column is a character, as editors count.
+struct Place {
+  int line = 1;
+  int column = 1;
+};
+
 class Mistakes {
  public:
   // `what` is "what is wrong; what would help". The empty pointer, which stands for the whole file, is shown as "/".
-  void Add(absl::string_view file, int line, absl::string_view pointer, absl::string_view what);
+  void Add(absl::string_view file, Place place, absl::string_view pointer, absl::string_view what);
   // A mistake outside any file, such as on the command line: "--ro: what".
   void Add(absl::string_view where, absl::string_view what);
 

@@ -212,8 +212,8 @@ inline constexpr int kPolicyNestingMax = 32;
 inline constexpr int kExtendsDepthMax = 8;
 
 // Parses, checks and composes one policy. Errors are InvalidArgument; the message holds every mistake found, one a
-// line: `files.json:7: /filesystem/ro/2: "../data" is not absolute; write the full path or start it with ${workspace}`.
-// A field that is known but has no mechanism yet is refused with "not enforced yet".
+// line: `files.json:7:12: /filesystem/ro/2: "../data" is not absolute; write the full path or start it with
+// ${workspace}`. A field that is known but has no mechanism yet is refused with "not enforced yet".
 absl::StatusOr<Policy> ParsePolicy(const PolicyText& text, const ParseOptions& options);
 
 // "A", "B", "C".

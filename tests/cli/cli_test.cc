@@ -231,7 +231,7 @@ TEST_F(BadPolicyTest, ArraysAHundredThousandDeep) {
 
 TEST_F(BadPolicyTest, AnUnknownKeyIsNamedWithLineAndPointer) {
   ExpectRefused(home_.Write("key.json", "{\n  \"version\": 1,\n  \"filesystem\": {\"rw2\": []}\n}"),
-                "key.json:3: /filesystem/rw2");
+                "key.json:3:18: /filesystem/rw2");
 }
 
 TEST_F(CliTest, ACeilingThatCannotBeReadOrParsedIsARefusal) {
@@ -392,7 +392,7 @@ TEST_F(CliTest, CheckSaysWhichFilesAreFineAndEveryMistake) {
   const Result mixed = Bulkhead({"check", bad, good});
   EXPECT_EQ(mixed.exit_code, 1);
   EXPECT_THAT(mixed.out,
-              AllOf(HasSubstr("bad.json:3: /bogus"), HasSubstr("bad.json:4: /user"), HasSubstr(good + ": ok\n")));
+              AllOf(HasSubstr("bad.json:3:1: /bogus"), HasSubstr("bad.json:4:9: /user"), HasSubstr(good + ": ok\n")));
   EXPECT_EQ(mixed.err, "");
 }
 

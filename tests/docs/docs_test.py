@@ -283,7 +283,7 @@ def known_fields(place):
                 policy = {key: policy}
             place.write("%d.json" % number, json.dumps(dict(policy, version=1)))
         answers = place.run("bulkhead check %s" % " ".join("%d.json" % number for number in range(len(level)))).stdout
-        level = [level[int(number)] + (key,) for number, keys in re.findall(r"^(\d+)\.json:1: .* there are (.*)$", answers, re.M)
+        level = [level[int(number)] + (key,) for number, keys in re.findall(r"^(\d+)\.json:1:\d+: .* there are (.*)$", answers, re.M)
                  for key in keys.split(", ")]
         fields += level
         level = [field for field in level if field != ("without",)]  # it has all the others again

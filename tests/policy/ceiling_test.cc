@@ -286,7 +286,7 @@ TEST(CeilingTest, PinsOfBothHoldAndMustAgree) {
   EXPECT_EQ(Under(pin("/a", 'a'), pin("/a", 'a')).command.sha256.size(), 1u);
   const auto error =
       ParseFields(File(pin("/a", 'b')), HostWithCeilings({pin("/a", 'a')}), Unenforced::kAccept).status();
-  EXPECT_THAT(std::string(error.message()), HasSubstr("ceiling.json:1: /command/sha256/~1a: pins another content"));
+  EXPECT_THAT(std::string(error.message()), HasSubstr("ceiling.json:1:38: /command/sha256/~1a: pins another content"));
 }
 
 TEST(CeilingTest, FoldersToStartInAreThoseOfBoth) {

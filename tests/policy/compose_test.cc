@@ -66,8 +66,7 @@ TEST(ExtendsTest, MistakesNameTheirOwnFile) {
       ErrorOf(File(R"("extends": ["sub/a.json", "b.json"], "mode": 1)"), options),
       "files.json:1: /mode: is not known here; it belongs in /network/mode\n"
       "sub/a.json:2: /usr: is not known here; did you mean \"user\"?\n"
-      "b.json:1: /: is not JSON: in object key - unexpected end of input; expected string literal; a bracket or a "
-      "quote is not closed");
+      "b.json:1: /: is not JSON: the text ends where a name in quotes should be; a bracket or a quote is not closed");
 }
 
 TEST(ExtendsTest, AFileThatIsExtendedTwiceHasItsMistakesOnce) {

@@ -143,7 +143,7 @@ TEST_F(LoadTest, MistakesNameTheFile) {
   const std::string path = Write("a.json", "{\"version\": 1,\n\"x\": 1}");
   const absl::Status status = LoadPolicy(path, Host(), "").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr(path + ":2: /x: is not known here"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(path + ":2:1: /x: is not known here"));
   EXPECT_EQ(LoadPolicy(Path("none"), Host(), "").status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
@@ -167,8 +167,8 @@ TEST_F(LoadTest, ASystemCeilingThatCantBeReadIsARefusal) {
   // A link that leads nowhere is there.
   std::filesystem::create_symlink("nowhere", Path("link"));
   EXPECT_THAT(error(Path("link")), HasSubstr("nothing is started without its ceiling: "));
-  EXPECT_THAT(error(Write("ceiling.json", "{")), HasSubstr("ceiling.json:1: /: is not JSON"));
-  EXPECT_THAT(error(Write("ceiling.json", "")), HasSubstr("ceiling.json:1: /: is empty"));
+  EXPECT_THAT(error(Write("ceiling.json", "{")), HasSubstr("ceiling.json:1:2: /: is not JSON"));
+  EXPECT_THAT(error(Write("ceiling.json", "")), HasSubstr("ceiling.json:1:1: /: is empty"));
 }
 
 TEST_F(LoadTest, CeilingsNamedMustBeThere) {

@@ -57,19 +57,19 @@ TEST(Utf8Test, FindsTheFirstInvalidByte) {
 TEST(MistakesTest, HaveAPlaceEachAndAreReportedOnce) {
   Mistakes mistakes;
   EXPECT_TRUE(mistakes.ToStatus().ok());
-  mistakes.Add("a.json", 3, "/user", "is wrong; write another");
-  mistakes.Add("a.json", 3, "/user", "is wrong; write another");
-  mistakes.Add("a.json", 1, "", "is empty; write something");
+  mistakes.Add("a.json", {3, 7}, "/user", "is wrong; write another");
+  mistakes.Add("a.json", {3, 7}, "/user", "is wrong; write another");
+  mistakes.Add("a.json", {}, "", "is empty; write something");
   EXPECT_EQ(mistakes.ToStatus().message(),
-            "a.json:3: /user: is wrong; write another\na.json:1: /: is empty; write something");
+            "a.json:3:7: /user: is wrong; write another\na.json:1:1: /: is empty; write something");
   EXPECT_EQ(mistakes.count(), 3u);
 }
 
 TEST(MistakesTest, TheRestIsCounted) {
   Mistakes mistakes;
-  for (std::size_t i = 0; i < kMistakesMax; ++i) mistakes.Add("a.json", static_cast<int>(i), "", "x");
+  for (std::size_t i = 0; i < kMistakesMax; ++i) mistakes.Add("a.json", {static_cast<int>(i), 1}, "", "x");
   EXPECT_THAT(std::string(mistakes.ToStatus().message()), EndsWith("/: x"));
-  mistakes.Add("a.json", -1, "", "x");
+  mistakes.Add("a.json", {-1, 1}, "", "x");
   EXPECT_THAT(std::string(mistakes.ToStatus().message()), EndsWith("\n(1 more mistakes are not shown)"));
 }
 
