@@ -33,7 +33,8 @@ absl::Status NotAnObject() { return absl::InvalidArgumentError("the params of a 
 
 // The metadata of `params` with one member set.
 std::string WithMeta(absl::string_view params, absl::string_view key, absl::string_view value) {
-  return WithMember(FindMember(params, "_meta").value_or(""), key, value);
+  const absl::string_view meta = FindMember(params, "_meta").value_or("");
+  return WithMember(IsObject(meta) ? meta : "", key, value);
 }
 
 std::string StringMember(absl::string_view object, absl::string_view key) {
@@ -44,6 +45,10 @@ std::string StringMember(absl::string_view object, absl::string_view key) {
 }  // namespace
 
 absl::string_view EraName(Era era) { return era == Era::kModern ? "modern" : "legacy"; }
+
+bool IsJsonObject(absl::string_view text) {
+  return IsObject(Trimmed(text)) && jsonrpc::ValidateJson(text) == jsonrpc::JsonError::kNone;
+}
 
 bool IsKnown(absl::string_view version, Era era) {
   const auto is_in = [version](const auto& list) {
@@ -74,9 +79,7 @@ std::string WithMember(absl::string_view object, absl::string_view key, absl::st
 absl::StatusOr<std::string> ModernParams(absl::string_view params, const ClientInfo& client, absl::string_view version,
                                          std::int64_t progress_token) {
   params = Trimmed(params);
-  if (!params.empty() && (!IsObject(params) || jsonrpc::ValidateJson(params) != jsonrpc::JsonError::kNone)) {
-    return NotAnObject();
-  }
+  if (!params.empty() && !IsJsonObject(params)) return NotAnObject();
   std::string meta = WithMeta(params, absl::StrCat(kMetaPrefix, "clientCapabilities"), client.capabilities);
   meta = WithMember(meta, absl::StrCat(kMetaPrefix, "clientInfo"), Implementation(client));
   meta = WithMember(meta, absl::StrCat(kMetaPrefix, "protocolVersion"), QuoteJson(version));
@@ -87,9 +90,7 @@ absl::StatusOr<std::string> ModernParams(absl::string_view params, const ClientI
 absl::StatusOr<std::string> LegacyParams(absl::string_view params, std::int64_t progress_token) {
   params = Trimmed(params);
   if (params.empty() && progress_token < 0) return std::string();
-  if (!params.empty() && (!IsObject(params) || jsonrpc::ValidateJson(params) != jsonrpc::JsonError::kNone)) {
-    return NotAnObject();
-  }
+  if (!params.empty() && !IsJsonObject(params)) return NotAnObject();
   if (progress_token < 0) return std::string(params);
   return WithMember(params, "_meta", WithMeta(params, "progressToken", absl::StrCat(progress_token)));
 }
@@ -112,12 +113,14 @@ ServerInfo ReadServerInfo(absl::string_view result) {
 std::vector<std::string> StringArray(absl::string_view text) {
   std::vector<std::string> strings;
   if (text.empty() || text.front() != '[') return strings;
-  const bool all = jsonrpc::ForEachMember(text, [&](const jsonrpc::JsonMember& element) {
+  bool are_strings = true;
+  const bool is_array = jsonrpc::ForEachMember(text, [&](const jsonrpc::JsonMember& element) {
     const auto value = jsonrpc::StringValue(element.value);
     if (value) strings.push_back(*value);
-    return value.has_value();
+    are_strings = value.has_value();
+    return are_strings;
   });
-  if (!all) strings.clear();
+  if (!is_array || !are_strings) strings.clear();
   return strings;
 }
 

@@ -48,6 +48,9 @@ absl::StatusOr<std::string> ModernParams(absl::string_view params, const ClientI
 // The same for the legacy era, where only a progress token is added.
 absl::StatusOr<std::string> LegacyParams(absl::string_view params, std::int64_t progress_token);
 
+// Whether `text` is one valid JSON object, which is what params and results have to be.
+bool IsJsonObject(absl::string_view text);
+
 // `object` (valid JSON object text, or empty for {}) with member `key` set to `value`, both JSON text.
 std::string WithMember(absl::string_view object, absl::string_view key, absl::string_view value);
 
