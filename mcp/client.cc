@@ -45,6 +45,7 @@ void Client::Impl::Shutdown() {
   timer.cancel();
   start_timer.cancel();
   deadlines_.clear();
+  detached_.clear();
   open_requests_.clear();
   connection.reset();
   pending.TakeAll();
@@ -82,12 +83,11 @@ Client::CallRef Client::Impl::Call(absl::string_view method, absl::string_view p
   if (state != State::kReady) {
     status = absl::FailedPreconditionError(absl::StrCat("cannot call ", method, ": not connected to a server"));
   } else {
-    if (era == Era::kModern && MayNeedInput(method)) call->params = std::string(params);
+    call->may_need_input = era == Era::kModern && MayNeedInput(method);
+    if (call->may_need_input) call->params = std::string(params);
     status = Send(call, params);
   }
-  if (!status.ok()) {
-    asio::post(timer.get_executor(), [self = shared_from_this(), call, status] { self->Complete(call, status); });
-  }
+  if (!status.ok()) CompleteSoon(call, std::move(status));
   return call;
 }
 
@@ -95,9 +95,7 @@ Client::CallRef Client::Impl::CallWithoutHandshake(absl::string_view method, abs
                                                    absl::Duration timeout, CallHandler handler) {
   const CallPtr call = MakeCall(method, timeout, timeout, std::move(handler));
   call->is_handshake = true;
-  if (const absl::Status status = Send(call, params); !status.ok()) {
-    asio::post(timer.get_executor(), [self = shared_from_this(), call, status] { self->Complete(call, status); });
-  }
+  if (absl::Status status = Send(call, params); !status.ok()) CompleteSoon(call, std::move(status));
   return call;
 }
 
@@ -132,11 +130,21 @@ absl::Status Client::Impl::Send(const CallPtr& call, absl::string_view params) {
 }
 
 void Client::Impl::Complete(const CallPtr& call, absl::StatusOr<Reply> reply) {
+  detached_.erase(call);
   if (!call->handler) return;
   CallHandler handler = std::move(call->handler);
   call->handler = nullptr;
   call->on_progress = nullptr;
   handler(std::move(reply));
+}
+
+void Client::Impl::CompleteSoon(const CallPtr& call, absl::Status failure) {
+  call->failure = std::move(failure);
+  detached_.insert(call);
+  asio::post(timer.get_executor(), [self = shared_from_this(), call] {
+    // Otherwise FailAll was faster, or the Client is gone.
+    if (self->detached_.contains(call)) self->Complete(call, call->failure);
+  });
 }
 
 Client::Impl::CallPtr Client::Impl::TakeFromFlight(std::int64_t id, bool abandon) {
@@ -149,15 +157,13 @@ Client::Impl::CallPtr Client::Impl::TakeFromFlight(std::int64_t id, bool abandon
 
 void Client::Impl::Cancel(const CallRef& ref, absl::string_view reason) {
   const CallPtr call = ref.lock();
-  if (!call || !call->handler) return;
+  if (!call || !call->handler || !call->failure.ok()) return;
   if (call->id != 0) {
     const std::int64_t id = call->id;
     TakeFromFlight(id, /*abandon=*/true);
-    SendCancelled(id, reason);
+    if (!call->is_handshake) SendCancelled(id, reason);
   }
-  asio::post(timer.get_executor(), [self = shared_from_this(), call, reason = std::string(reason)] {
-    self->Complete(call, absl::CancelledError(absl::StrCat(call->method, " was cancelled: ", reason)));
-  });
+  CompleteSoon(call, absl::CancelledError(absl::StrCat(call->method, " was cancelled: ", reason)));
 }
 
 void Client::Impl::SendCancelled(std::int64_t id, absl::string_view reason) {
@@ -174,6 +180,9 @@ absl::Status Client::Impl::Notify(absl::string_view method, absl::string_view pa
     return absl::InvalidArgumentError(absl::StrCat("cannot notify ", method, ": protocol version ", version,
                                                    " has no such notification from a client"));
   }
+  if (!params.empty() && !IsJsonObject(params)) {
+    return absl::InvalidArgumentError(absl::StrCat("cannot notify ", method, ": its params must be a JSON object"));
+  }
   auto line = jsonrpc::NotificationLine(method, params);
   if (!line.ok()) return line.status();
   if (connection->Send(*std::move(line))) return absl::OkStatus();
@@ -183,15 +192,22 @@ absl::Status Client::Impl::Notify(absl::string_view method, absl::string_view pa
 void Client::Impl::FailAll(const absl::Status& why) {
   const auto self = shared_from_this();  // a handler may destroy the Client
   deadlines_.clear();
-  auto calls = pending.TakeAll();
+  const auto calls = pending.TakeAll();
+  const auto detached = std::exchange(detached_, {});
   Connected(why);
   for (const CallPtr& call : calls) {
     call->id = 0;
     Complete(call, why);
   }
+  for (const CallPtr& call : detached) Complete(call, call->failure.ok() ? why : call->failure);
 }
 
 // --- Time ---
+
+Clock::time_point Client::Impl::NextDeadline(const PendingCall& call) {
+  if (call.timeout == Clock::duration::zero()) return call.deadline_max;
+  return std::min(Clock::now() + call.timeout, call.deadline_max);
+}
 
 void Client::Impl::SetDeadline(PendingCall& call, Clock::time_point deadline) {
   deadlines_.erase({call.deadline, call.id});

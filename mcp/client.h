@@ -48,7 +48,7 @@ struct CallOptions {
 
 // Errors: DeadlineExceeded (the call was cancelled at the server), Cancelled, Unavailable (the server ended, or the
 // connection closed; the message says how), InvalidArgument (the params are no JSON object), FailedPrecondition (not
-// connected; or the server asked for input that nobody gives).
+// connected; or the server asked for input that nobody gives), DataLoss (the answer's resultType makes no sense).
 using CallHandler = absl::AnyInvocable<void(absl::StatusOr<Reply>)>;
 
 // A request of the server: sampling/createMessage, roots/list or elicitation/create; in the modern era as part of an
@@ -58,8 +58,8 @@ struct ServerRequest {
   std::string params;  // JSON text, empty if absent
 };
 
-// Call once, with the result as JSON text or an error; from any handler of the same executor, at any time. Dropped
-// uncalled, it answers with an internal error, so that no server waits for ever.
+// Call once, with the result as the text of a JSON object or an error; from any handler of the same executor, at any
+// time. Dropped uncalled, it answers with an internal error, so that no server waits for ever.
 using Responder = absl::AnyInvocable<void(std::variant<std::string, jsonrpc::ErrorObject>)>;
 
 enum class EraChoice { kAuto, kLegacy, kModern };
@@ -80,11 +80,13 @@ class Client {
   struct Handlers {
     // Absent: every request but ping is answered with "method not found".
     std::function<void(const ServerRequest& request, Responder respond)> on_request;
-    // All but progress: log messages, changed lists, updated resources. `params` is valid during the call only.
+    // Log messages, changed lists, updated resources; all but the progress of calls that want it. `params` is valid
+    // during the call only.
     std::function<void(absl::string_view method, absl::string_view params)> on_notification;
     // Lines on the server's stdout that are no messages, and messages that make no sense, for logs.
     std::function<void(absl::string_view line, absl::string_view why)> on_dropped;
     // Each request that is sent and each answer to one, the handshake's included, as lines without their newline.
+    // on_request_sent is called from inside Connect and Call: the only one that must not destroy the Client.
     std::function<void(absl::string_view line)> on_request_sent;
     std::function<void(absl::string_view line)> on_answer;
     // The conversation is over. What is in flight has not failed yet: the owner knows why, and calls FailAll.
@@ -118,7 +120,8 @@ class Client {
   void Cancel(const CallRef& call, absl::string_view reason);
   absl::Status Notify(absl::string_view method, absl::string_view params);
 
-  // Completes everything in flight, Connect included, with `why`.
+  // Completes everything that is open, Connect included, with `why`; all of it even if a handler destroys the Client.
+  // What has already failed in another way, and would have been told so soon, is told that.
   void FailAll(const absl::Status& why);
   // The end: see Connection.
   void CloseInput(bool at_once);

@@ -22,10 +22,13 @@ struct Client::PendingCall {
   std::string params;  // kept only where the server may ask for input and the call then has to be repeated
   CallHandler handler;
   std::function<void(const Progress&)> on_progress;
-  Clock::duration timeout{};
+  Clock::duration timeout{};  // zero: none but deadline_max
   Clock::time_point deadline, deadline_max;
-  std::int64_t id = 0;  // 0: not in flight, e.g. while input is collected
+  Clock::time_point asked_at;  // when the server asked for input last
+  std::int64_t id = 0;         // 0: not in flight, see Impl::detached_
+  absl::Status failure;        // how it will be completed, if that is settled
   int rounds = 0;
+  bool may_need_input = false;
   bool is_handshake = false;  // must not be cancelled at the server (2025-11-25, basic/utilities/cancellation)
 };
 
@@ -52,7 +55,9 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
   CallPtr MakeCall(absl::string_view method, absl::Duration timeout, absl::Duration timeout_max, CallHandler handler);
   absl::Status Send(const CallPtr& call, absl::string_view params);  // registers, then writes
   void Complete(const CallPtr& call, absl::StatusOr<Reply> reply);
+  void CompleteSoon(const CallPtr& call, absl::Status failure);  // not inside this call
   CallPtr TakeFromFlight(std::int64_t id, bool abandon);
+  static Clock::time_point NextDeadline(const PendingCall& call);
   void SetDeadline(PendingCall& call, Clock::time_point deadline);
   void ArmTimer();
   void OnTimer();
@@ -68,8 +73,10 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
   void OnNotification(const jsonrpc::Message& message);
   bool OnProgress(absl::string_view params);
   bool OnCancelled(absl::string_view params);
+  bool IsProbing();
   void OnInputRequired(const CallPtr& call, absl::string_view result);
   struct InputRound;
+  bool IsWaitingForInput(const CallPtr& call) const { return detached_.contains(call) && call->failure.ok(); }
   void RepeatWithInput(const std::shared_ptr<InputRound>& round);
 
   // handshake.cc
@@ -99,6 +106,7 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
 
  private:
   absl::btree_set<std::pair<Clock::time_point, std::int64_t>> deadlines_;  // of what is in flight, with its id
+  absl::flat_hash_set<CallPtr> detached_;  // open but not in flight: input is collected, or it is completed soon
   Clock::time_point armed_at_ = Clock::time_point::max();
   absl::flat_hash_set<std::string> open_requests_;  // of the server, by id as written
 };

@@ -22,6 +22,12 @@ std::optional<std::int64_t> OurId(absl::string_view value) {
   return jsonrpc::IntegerValue(value);
 }
 
+// A member that is null says as much as one that is not there.
+absl::string_view Given(absl::string_view object, absl::string_view key) {
+  const absl::string_view value = FindMember(object, key).value_or("");
+  return value == "null" ? "" : value;
+}
+
 // Answers with an internal error if it is dropped uncalled.
 class Answering {
  public:
@@ -56,8 +62,10 @@ void Client::Impl::OnMessage(const jsonrpc::Message& message) {
 
 void Client::Impl::OnReply(const jsonrpc::Message& message) {
   std::optional<std::int64_t> id = message.integer_id();
-  // An error that names no request can only be about the one that there is.
-  if (message.kind() == Kind::kError && message.id().empty()) id = pending.OnlyId();
+  // An error that names no request can only be about the one that there is; but a probe that was given up may be older.
+  if (message.kind() == Kind::kError && message.id().empty()) {
+    id = pending.WasAbandoned(probe_id) ? probe_id : pending.OnlyId();
+  }
   if (id && *id == probe_id && probe_id != 0 && pending.WasAbandoned(*id)) {
     OnLateProbeAnswer(message);
     return;
@@ -69,6 +77,7 @@ void Client::Impl::OnReply(const jsonrpc::Message& message) {
   }
   if (*id == probe_id) probe_id = 0;
   if (handlers.on_answer) handlers.on_answer(message.line());
+  if (state == State::kClosed) return;  // the handler destroyed the Client
   if (message.kind() == Kind::kError) {
     Complete(call, Reply{"", message.error()});
   } else if (era == Era::kModern && !call->is_handshake) {
@@ -84,18 +93,20 @@ void Client::Impl::OnResult(const CallPtr& call, absl::string_view result) {
   const std::string word = type ? StringValue(*type).value_or(std::string(*type)) : "complete";
   if (word == "complete") {
     Complete(call, Reply{std::string(result), std::nullopt});
-  } else if (word == "input_required") {
+  } else if (word == "input_required" && call->may_need_input) {
     OnInputRequired(call, result);
   } else {
     Complete(call, absl::DataLossError(absl::StrCat("the server's answer to ", call->method,
-                                                    " has a resultType that this client does not know: ", word)));
+                                                    " has a resultType that makes no sense: ", word)));
   }
 }
+
+bool Client::Impl::IsProbing() { return pending.Find(probe_id) != nullptr; }
 
 void Client::Impl::OnRequest(const jsonrpc::Message& message) {
   // A modern server must not send requests, and nothing may be answered (2026-07-28, basic/transports/stdio). While the
   // era is open, what we write could end the server.
-  if (era == Era::kModern || probe_id != 0) {
+  if (era == Era::kModern || IsProbing()) {
     Drop(message.line(), "is a request, which a server may not send here");
     return;
   }
@@ -117,11 +128,11 @@ void Client::Impl::OnRequest(const jsonrpc::Message& message) {
     // Not for a request that the server has cancelled since.
     if (!self || !self->connection || self->open_requests_.erase(id) == 0) return;
     if (auto* result = std::get_if<std::string>(&value)) {
-      if (auto line = jsonrpc::ResultLine(id, *result); line.ok()) {
+      if (auto line = jsonrpc::ResultLine(id, *result); line.ok() && IsJsonObject(*result)) {
         self->connection->Send(*std::move(line));
         return;
       }
-      value = jsonrpc::ErrorObject{kInternalError, "the client's answer is not JSON", ""};
+      value = jsonrpc::ErrorObject{kInternalError, "the client's answer is no JSON object", ""};
     }
     self->connection->Send(jsonrpc::ErrorLine(id, std::get<jsonrpc::ErrorObject>(value)));
   });
@@ -144,7 +155,7 @@ bool Client::Impl::OnProgress(absl::string_view params) {
   progress.total = jsonrpc::NumberValue(FindMember(params, "total").value_or(""));
   progress.message = StringValue(FindMember(params, "message").value_or("")).value_or("");
   if (call->deadline != Clock::time_point::max()) {
-    SetDeadline(*call, std::min(Clock::now() + call->timeout, call->deadline_max));
+    SetDeadline(*call, NextDeadline(*call));
   }
   // A copy: the handler may complete the call.
   const auto on_progress = call->on_progress;
@@ -176,10 +187,10 @@ struct Client::Impl::InputRound {
 };
 
 void Client::Impl::OnInputRequired(const CallPtr& call, absl::string_view result) {
-  const absl::string_view requests = FindMember(result, "inputRequests").value_or("");
+  const absl::string_view requests = Given(result, "inputRequests");
   auto round = std::make_shared<InputRound>();
   round->call = call;
-  round->state = std::string(FindMember(result, "requestState").value_or(""));
+  round->state = std::string(Given(result, "requestState"));
   const auto fail = [&](absl::string_view why) {
     Complete(call, absl::FailedPreconditionError(
                        absl::StrCat("the server asks for input to answer ", call->method, " ", why)));
@@ -198,23 +209,27 @@ void Client::Impl::OnInputRequired(const CallPtr& call, absl::string_view result
   if (!are_objects || (asked.empty() && round->state.empty())) return fail("but does not say which");
   if (!asked.empty() && !handlers.on_request) return fail("and nobody is there to give it");
   round->missing = asked.size();
+  call->asked_at = Clock::now();
+  detached_.insert(call);
   if (asked.empty()) return RepeatWithInput(round);
   const auto self = shared_from_this();
   for (auto& [key, request] : asked) {
     const std::string method = request.method;
     Answering answering([weak = weak_from_this(), round, key = key, method](Answering::Value value) {
       const auto client = weak.lock();
-      if (!client || client->state != State::kReady || !round->call->handler) return;
-      if (const auto* error = std::get_if<jsonrpc::ErrorObject>(&value)) {
-        client->Complete(round->call, absl::FailedPreconditionError(absl::StrCat(
-                                          "the server's ", method, " was not answered: ", error->message)));
+      if (!client || !client->IsWaitingForInput(round->call)) return;
+      const auto* error = std::get_if<jsonrpc::ErrorObject>(&value);
+      if (error != nullptr || !IsJsonObject(std::get<std::string>(value))) {
+        client->CompleteSoon(round->call, absl::FailedPreconditionError(
+                                              absl::StrCat("the server's ", method, " was not answered: ",
+                                                           error ? error->message : "the answer is no JSON object")));
         return;
       }
       round->responses[key] = std::get<std::string>(std::move(value));
       if (--round->missing == 0) client->RepeatWithInput(round);
     });
     self->handlers.on_request(request, std::move(answering));
-    if (self->state != State::kReady) return;  // the handler destroyed the Client
+    if (!IsWaitingForInput(call)) return;  // the handler has failed the call, or destroyed the Client
   }
 }
 
@@ -230,10 +245,10 @@ void Client::Impl::RepeatWithInput(const std::shared_ptr<InputRound>& round) {
     params = WithMember(params, "inputResponses", absl::StrCat(responses, "}"));
   }
   if (!round->state.empty()) params = WithMember(params, "requestState", round->state);
-  if (call->deadline != Clock::time_point::max()) {
-    call->deadline = std::min(Clock::now() + call->timeout, call->deadline_max);
-  }
-  if (const absl::Status status = Send(call, params); !status.ok()) Complete(call, status);
+  if (call->deadline_max != Clock::time_point::max()) call->deadline_max += Clock::now() - call->asked_at;
+  call->deadline = NextDeadline(*call);
+  detached_.erase(call);
+  if (absl::Status status = Send(call, params); !status.ok()) CompleteSoon(call, std::move(status));
 }
 
 }  // namespace bulkhead::mcp
