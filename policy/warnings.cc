@@ -1,0 +1,188 @@
+#include "bulkhead/policy/warnings.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "bulkhead/policy/paths.h"
+#include "bulkhead/policy/text.h"
+
+namespace bulkhead::policy {
+namespace {
+
+// Who can talk to one of these can start anything, outside.
+constexpr absl::string_view kDoors[] = {"/run/docker.sock",
+                                        "/var/run/docker.sock",
+                                        "/run/containerd/containerd.sock",
+                                        "/run/crio/crio.sock",
+                                        "/run/podman/podman.sock",
+                                        "/run/dbus/system_bus_socket",
+                                        "/run/systemd/private",
+                                        "/run/WSL"};
+// What is said about the system's own folders goes for all in them.
+constexpr absl::string_view kSystem[] = {"/bin",  "/boot", "/dev",  "/etc", "/lib",     "/lib64",    "/proc",
+                                         "/sbin", "/sys",  "/root", "/usr", "/var/lib", "/var/spool"};
+constexpr absl::string_view kShowsProcesses[] = {"/proc", "/sys", "/dev"};
+// Below the home folder: keys and tokens.
+constexpr absl::string_view kKeys[] = {".aws",    ".azure",           ".config/gcloud", ".config/gh",
+                                       ".docker", ".git-credentials", ".gnupg",         ".kube",
+                                       ".netrc",  ".npmrc",           ".pypirc",        ".ssh"};
+// Below the home folder: what runs by itself, at a login or the next command.
+constexpr absl::string_view kRunsByItself[] = {".bash_login", ".bash_profile", ".bashrc", ".config",  ".gitconfig",
+                                               ".local/bin",  ".local/share",  ".npmrc",  ".profile", ".ssh",
+                                               ".zprofile",   ".zshenv",       ".zshrc",  "bin"};
+// Parts of names of variables that hold secrets.
+constexpr absl::string_view kSecretWords[] = {"TOKEN",  "SECRET",     "PASSW",      "API_KEY",
+                                              "APIKEY", "CREDENTIAL", "PRIVATE_KEY"};
+
+bool Touches(absl::string_view a, absl::string_view b) { return IsWithin(a, b) || IsWithin(b, a); }
+
+bool LooksSecret(absl::string_view name) {
+  const std::string upper = absl::AsciiStrToUpper(name);
+  return std::any_of(std::begin(kSecretWords), std::end(kSecretWords),
+                     [&upper](absl::string_view word) { return absl::StrContains(upper, word); });
+}
+
+class Warner {
+ public:
+  Warner(const PolicyFields& policy, const WarningContext& context) : policy_(policy), context_(context) {}
+
+  std::vector<std::string> Warn() {
+    if (policy_.require == Tier::kC) {
+      Add("/require", "in tier C files are not kept apart at all; write \"B\" or \"A\"");
+    }
+    if (policy_.user == "root") Add("/user", "root has rights in the jail that not every layer binds; write \"auto\"");
+    if (!policy_.command.args_deny.empty() || policy_.command.args_allow != std::vector<std::string>{"*"}) {
+      Add("/command/args",
+          "patterns catch mistakes and are no boundary: most programs have another way to say the same; "
+          "rely on what files and network are granted");
+    }
+    const FilesystemRules& files = policy_.filesystem;
+    for (const PathGrant& grant : files.rx) LookAt("/filesystem/rx", grant, /*writes=*/false);
+    for (const PathGrant& grant : files.ro) LookAt("/filesystem/ro", grant, /*writes=*/false);
+    for (const PathGrant& grant : files.rw) LookAt("/filesystem/rw", grant, /*writes=*/true);
+    LookAtHome();
+    if (files.tmp == TmpMode::kHost) {
+      Add("/filesystem/tmp", "the machine's /tmp holds other programs' files and sockets; write \"private\"");
+    }
+    LookAtNetwork();
+    return std::move(warnings_);
+  }
+
+ private:
+  void Add(absl::string_view pointer, absl::string_view what) {
+    warnings_.push_back(absl::StrCat(pointer, ": ", what));
+  }
+  void Add(absl::string_view pointer, const PathGrant& grant, absl::string_view what) {
+    Add(absl::StrCat(grant.origin, ": ", pointer), absl::StrCat(Quote(grant.path), " ", what));
+  }
+
+  std::string InHome(absl::string_view name) const { return absl::StrCat(*context_.home, "/", name); }
+
+  // One warning for a grant: the worst.
+  void LookAt(absl::string_view pointer, const PathGrant& grant, bool writes) {
+    const std::string& path = grant.path;
+    if (absl::StartsWith(path, ":")) return;
+    if (path == "/") return Add(pointer, grant, "is the whole disk; name the folders that are needed");
+    for (const absl::string_view door : kDoors) {
+      if (!Touches(door, path)) continue;
+      return Add(pointer, grant,
+                 absl::StrCat("leads to ", Quote(door),
+                              ", by which programs are started outside of the "
+                              "jail; take it out"));
+    }
+    if (writes && LookAtWriting(pointer, grant)) return;
+    for (const absl::string_view folder : kShowsProcesses) {
+      if (IsWithin(path, folder)) {
+        return Add(pointer, grant, "shows other processes or devices of the machine; the jail has its own");
+      }
+    }
+    if (!context_.home.has_value()) return;
+    if (IsWithin(*context_.home, path)) {
+      return Add(pointer, grant, "holds the home folder, with its keys and tokens; name the folders that are needed");
+    }
+    for (const absl::string_view name : kKeys) {
+      if (Touches(InHome(name), path)) {
+        return Add(pointer, grant,
+                   absl::StrCat("holds keys or tokens (", Quote(absl::StrCat("~/", name)), "); take it out"));
+      }
+    }
+  }
+
+  bool LookAtWriting(absl::string_view pointer, const PathGrant& grant) {
+    const std::string& path = grant.path;
+    for (const std::string& file : context_.policy_files) {
+      if (!IsWithin(file, path)) continue;
+      Add(pointer, grant,
+          absl::StrCat("lets the server rewrite ", Quote(file),
+                       ", by which it is ruled; keep policies "
+                       "elsewhere"));
+      return true;
+    }
+    for (const absl::string_view folder : absl::StrSplit(context_.path_list, ':')) {
+      std::string normal;
+      if (NormalisePath(folder, &normal) != PathProblem::kNone || !Touches(normal, path)) continue;
+      Add(pointer, grant,
+          absl::StrCat("lets the server put programs into ", Quote(normal),
+                       ", which is on your PATH; grant "
+                       "a folder that is not"));
+      return true;
+    }
+    for (const absl::string_view folder : kSystem) {
+      if (!IsWithin(path, folder)) continue;
+      Add(pointer, grant, "is the system's own; no server should write there");
+      return true;
+    }
+    if (!context_.home.has_value() || IsWithin(*context_.home, path)) return false;
+    for (const absl::string_view name : kRunsByItself) {
+      if (!Touches(InHome(name), path)) continue;
+      Add(pointer, grant,
+          absl::StrCat("lets the server change ", Quote(absl::StrCat("~/", name)),
+                       ", from which your own "
+                       "programs are started or set up; take it out"));
+      return true;
+    }
+    return false;
+  }
+
+  void LookAtHome() {
+    if (policy_.filesystem.home == HomeMode::kReadWrite) {
+      Add("/filesystem/home",
+          "\"rw\" lets the server change what runs at your next login; write \"private\" and grant "
+          "folders");
+    } else if (policy_.filesystem.home == HomeMode::kReadOnly) {
+      Add("/filesystem/home", "\"ro\" shows the server your keys and tokens; write \"private\" and grant folders");
+    }
+  }
+
+  void LookAtNetwork() {
+    if (policy_.network != NetworkMode::kHost) return;
+    std::vector<std::string> names;
+    for (const auto& [name, source] : policy_.env.secret) names.push_back(Quote(name));
+    for (const std::string& name : policy_.env.inherit) {
+      if (LooksSecret(name)) names.push_back(Quote(name));
+    }
+    for (const auto& [name, value] : policy_.env.set) {
+      if (LooksSecret(name)) names.push_back(Quote(name));
+    }
+    if (names.empty()) return;
+    Add("/network/mode", absl::StrCat("with \"host\" the server can send ", names.front(),
+                                      names.size() > 1 ? absl::StrCat(" and ", names.size() - 1, " more") : "",
+                                      " anywhere; give it a token of its own that can do little"));
+  }
+
+  const PolicyFields& policy_;
+  const WarningContext& context_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace
+
+std::vector<std::string> Warnings(const Policy& policy, const WarningContext& context) {
+  return Warner(*policy, context).Warn();
+}
+
+}  // namespace bulkhead::policy

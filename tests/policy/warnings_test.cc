@@ -1,0 +1,97 @@
+#include "bulkhead/policy/warnings.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/policy/testing.h"
+
+namespace bulkhead::policy {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+WarningContext Machine() {
+  WarningContext context;
+  context.home = "/home/u";
+  context.path_list = "/usr/bin:/home/u/tools:bin:";
+  context.policy_files = {"/srv/policies/files.json"};
+  return context;
+}
+
+std::vector<std::string> WarningsOf(const PolicyText& text, const WarningContext& context = Machine()) {
+  const absl::StatusOr<Policy> policy = ParsePolicy(text, Host());
+  EXPECT_TRUE(policy.ok()) << policy.status();
+  return policy.ok() ? Warnings(*policy, context) : std::vector<std::string>();
+}
+
+std::vector<std::string> WarningsOf(const std::string& members) { return WarningsOf(File(members)); }
+
+TEST(WarningsTest, APolicyThatNeedsNoneHasNone) {
+  EXPECT_THAT(WarningsOf(R"("filesystem": {"rx": [":runtime", "/opt"], "ro": ["${workspace}", "/etc/hosts"],
+      "rw": ["${workspace}/out", "/srv/data", "${home}/.cache/x"]}, "env": {"inherit": ["HOME", "API_TOKEN"]})"),
+              IsEmpty());
+}
+
+TEST(WarningsTest, NoPresetHasAny) {
+  for (const std::string& name : PresetNames()) {
+    EXPECT_THAT(WarningsOf({absl::StrCat("preset:", name), *PresetText(name)}), IsEmpty()) << name;
+  }
+}
+
+struct Case {
+  const char* members;
+  const char* warning;
+};
+class WarnedOfTest : public ::testing::TestWithParam<Case> {};
+
+TEST_P(WarnedOfTest, InOneLine) {
+  EXPECT_THAT(WarningsOf(GetParam().members), ElementsAre(HasSubstr(GetParam().warning)));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Grants, WarnedOfTest,
+    ::testing::Values(
+        Case{R"("require": "C")", "/require: in tier C files are not kept apart"},
+        Case{R"("user": "root")", "/user: root has rights"},
+        Case{R"("command": {"args": {"deny": ["--x"]}})", "/command/args: patterns catch mistakes and are no boundary"},
+        Case{R"("command": {"args": {"allow": ["a"]}})", "/command/args: patterns"},
+        Case{R"("filesystem": {"ro": ["/"]})", "files.json:1: /filesystem/ro: \"/\" is the whole disk"},
+        Case{R"("filesystem": {"rw": ["/"]})", "\"/\" is the whole disk"},
+        Case{R"("filesystem": {"rw": ["/var/run/docker.sock"]})",
+             "leads to \"/var/run/docker.sock\", by which programs"},
+        Case{R"("filesystem": {"ro": ["/run"]})", "\"/run\" leads to \"/run/docker.sock\""},
+        Case{R"("filesystem": {"rw": ["/srv"]})", "lets the server rewrite \"/srv/policies/files.json\""},
+        Case{R"("filesystem": {"rw": ["/srv/policies/files.json"]})", "lets the server rewrite"},
+        Case{R"("filesystem": {"rw": ["/home/u/tools/x"]})", "into \"/home/u/tools\", which is on your PATH"},
+        Case{R"("filesystem": {"rw": ["/usr"]})", "into \"/usr/bin\", which is on your PATH"},
+        Case{R"("filesystem": {"rw": ["/etc/cron.d"]})", "\"/etc/cron.d\" is the system's own"},
+        Case{R"("filesystem": {"ro": ["/proc/1"]})", "shows other processes or devices"},
+        Case{R"("filesystem": {"ro": ["/home"]})", "holds the home folder, with its keys"},
+        Case{R"("filesystem": {"ro": ["${home}"]})", "holds the home folder, with its keys"},
+        Case{R"("filesystem": {"ro": ["${home}/.ssh/id_rsa"]})", "holds keys or tokens (\"~/.ssh\")"},
+        Case{R"("filesystem": {"rw": ["${home}/.config/autostart"]})", "lets the server change \"~/.config\""},
+        Case{R"("filesystem": {"home": "rw"})", "/filesystem/home: \"rw\" lets the server change what runs"},
+        Case{R"("filesystem": {"home": "ro"})", "/filesystem/home: \"ro\" shows the server your keys"},
+        Case{R"("filesystem": {"tmp": "host"})", "/filesystem/tmp: the machine's /tmp"},
+        Case{R"("network": {"mode": "host"}, "env": {"inherit": ["GITHUB_TOKEN", "DB_PASSWORD"]})",
+             "/network/mode: with \"host\" the server can send \"GITHUB_TOKEN\" and 1 more anywhere"},
+        Case{R"("network": {"mode": "host"}, "env": {"set": {"api_key": "canary"}})",
+             "can send \"api_key\" anywhere"}));
+
+TEST(WarningsTest, WhatIsNotKnownIsNotWarnedOf) {
+  EXPECT_THAT(WarningsOf(File(R"("filesystem": {"rw": ["/srv", "/home/u/tools"], "ro": ["/home/u"]})"), {}), IsEmpty());
+}
+
+TEST(WarningsTest, AValueIsNeverShown) {
+  const auto warnings = WarningsOf(R"("network": {"mode": "host"}, "env": {"set": {"TOKEN": "canary"}})");
+  ASSERT_THAT(warnings, ::testing::SizeIs(1));
+  EXPECT_THAT(warnings[0], ::testing::Not(HasSubstr("canary")));
+}
+
+}  // namespace
+}  // namespace bulkhead::policy
