@@ -1,0 +1,55 @@
+#!/bin/bash
+# Is every line that the client writes in tests/mcp valid under the specification? validate.mjs says how that is checked.
+#
+#   [MCP_SCHEMA_DIR=folder] [BAZEL="bazel OPTION..."] tests/mcp/schema/run.sh
+#
+# Builds and runs the tests that hold a conversation, collects what the client wrote, and checks it: always against the
+# schemas inside the MCP SDKs from npm, and with MCP_SCHEMA_DIR also against the specification's own JSON Schemas,
+# which lie there as VERSION/schema.json. Needs bazel, node and npm. The npm packages are kept in a folder of everyone's
+# reach: BULKHEAD_SCHEMA_CACHE, or /var/tmp/bulkhead-schema-UID. The last line is "N passed, N failed".
+set -euo pipefail
+umask 022
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../../.." && pwd)
+cache=${BULKHEAD_SCHEMA_CACHE:-/var/tmp/bulkhead-schema-$(id -u)}
+read -r -a bazel <<< "${BAZEL:-bazel}"
+
+for program in "${bazel[0]}" node npm; do
+  command -v "$program" > /dev/null || {
+    echo "tests/mcp/schema: $program is not installed; ./dev test sets everything up" >&2
+    exit 1
+  }
+done
+
+# A name in /var/tmp can be taken by anyone before us.
+mkdir -p "$cache"
+if [[ -L $cache || ! -O $cache ]]; then
+  echo "tests/mcp/schema: $cache belongs to someone else; set BULKHEAD_SCHEMA_CACHE" >&2
+  exit 1
+fi
+if ! cmp -s "$here/package.json" "$cache/installed.json"; then
+  echo "installing the npm packages of tests/mcp/schema/package.json into $cache"
+  cp "$here/package.json" "$cache/package.json"
+  (
+    cd "$cache"
+    timeout 180 npm install --no-package-lock --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error
+  )
+  cp "$here/package.json" "$cache/installed.json"
+fi
+
+lines=$(mktemp -d)
+trap 'rm -rf "$lines"' EXIT
+cd "$root"
+tests=(call_test handshake_test inbound_test lifetime_test)
+"${bazel[@]}" build --ui_event_filters=-info,-debug --noshow_progress --show_result=0 "${tests[@]/#///tests/mcp:}"
+built=$("${bazel[@]}" info --ui_event_filters=-info bazel-bin 2> /dev/null)/tests/mcp
+for test in "${tests[@]}"; do
+  BULKHEAD_MCP_LINES=$lines "$built/$test" > "$lines/$test.log" 2>&1 || {
+    cat "$lines/$test.log"
+    echo "tests/mcp/schema: $test failed, so that what it wrote says nothing" >&2
+    exit 1
+  }
+done
+
+node "$here/validate.mjs" "$cache" "$lines"/*.jsonl
