@@ -100,6 +100,8 @@ class Parser {
     return Fail(what);
   }
   bool Unexpected(absl::string_view expected) {
+    if (AtEnd() && open_.empty())
+      return Refuse("is empty but for comments; the least that a policy says is {\"version\": 1}");
     if (AtEnd())
       return Fail(absl::StrCat("the text ends where ", expected, " should be; a bracket or a quote is not closed"));
     const char c = Peek();
@@ -259,8 +261,10 @@ class Parser {
       out->append(text_.data() + run, at_ - run);
       if (AtEnd()) return FailAt(start, "this quote is not closed; a bracket or a quote is not closed");
       if (Take('"')) return true;
+      if (text_[at_] == '\n')
+        return Fail("the line ends before the quote is closed; close it, or write \\n for a new line");
       if (text_[at_] != '\\')
-        return Fail("a control character stands in text; write \\n for a new line, \\t for a tab");
+        return Fail("a control character stands in text; write \\t for a tab, \\u00.. for others");
       if (!Escape(out)) return false;
     }
   }
