@@ -25,6 +25,11 @@ struct SyscallTable {
 // left out, since no architecture has every call: see UnknownCalls.
 std::vector<BpfInstruction> CompileFilter(const FilterList& list, const SyscallTable& table);
 
+// The same for several lists: does what their programs do together when they are installed in this order, with one
+// program. The kernel runs all filters and takes the strictest answer; of several errnos, that of the last one
+// installed (seccomp(2)). So an "allowed" of one list is no answer of the others.
+std::vector<BpfInstruction> CompileFilters(const std::vector<FilterList>& lists, const SyscallTable& table);
+
 // The names of the list that none of the tables has. A misspelt name would silently allow the call.
 std::vector<std::string> UnknownCalls(const FilterList& list, const std::vector<SyscallTable>& tables);
 

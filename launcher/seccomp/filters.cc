@@ -11,7 +11,7 @@ namespace {
 
 struct BuiltIn {
   Arch arch;
-  FilterName name;
+  FilterSet set;
   FilterView view;
 };
 
@@ -27,14 +27,18 @@ constexpr Arch kNativeArch = Arch::kAarch64;
 
 }  // namespace
 
-FilterView FilterFor(FilterName name, Arch arch) {
+FilterView FilterFor(FilterSet set, Arch arch) {
   for (const BuiltIn& built_in : kBuiltIn) {
-    if (built_in.arch == arch && built_in.name == name) return built_in.view;
+    if (built_in.arch == arch && built_in.set == set) return built_in.view;
   }
   return {nullptr, 0};
 }
 
+FilterView FilterFor(FilterName name, Arch arch) { return FilterFor(SetOf(name), arch); }
+
 FilterView BuiltInFilter(FilterName name) { return FilterFor(name, kNativeArch); }
+
+FilterView BuiltInFilter(FilterSet set) { return FilterFor(set, kNativeArch); }
 
 std::vector<DeniedCall> DescribeFilter(FilterName name) {
   std::vector<DeniedCall> denied;

@@ -40,14 +40,22 @@ struct FilterView {
   std::size_t count;
 };
 
+// Filters that are installed as one: a bit for each. A merged filter does what its parts do when they are installed one
+// after the other, in the order of kInstallOrder (lists.h).
+using FilterSet = std::uint32_t;
+inline constexpr FilterSet SetOf(FilterName name) { return 1u << static_cast<unsigned>(name); }
+
 // The filter for the architecture that this code is compiled for. Each filter stands by itself: it allows what it does
 // not name, and refuses other architectures with ENOSYS. Where several refuse a call, the errno is that of the one
 // installed last.
 FilterView BuiltInFilter(FilterName name);
+// A merged one, of those that a launch can need (MergedSets in lists.h); of others {nullptr, 0}.
+FilterView BuiltInFilter(FilterSet set);
 
 // The same for a chosen architecture, for tests.
 enum class Arch { kX86_64, kAarch64 };
 FilterView FilterFor(FilterName name, Arch arch);
+FilterView FilterFor(FilterSet set, Arch arch);
 
 // For explain: "ptrace" -> "EPERM". A rule on arguments is written out: "ioctl(TIOCSTI)".
 struct DeniedCall {

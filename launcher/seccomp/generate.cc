@@ -65,21 +65,23 @@ Architecture MakeArchitecture(const char* name, std::uint32_t scmp_arch, std::ui
 }
 
 std::string Source(const std::vector<Architecture>& architectures) {
+  std::vector<FilterSet> sets = MergedSets();
+  for (const FilterName name : kAllFilters) sets.push_back(SetOf(name));
   std::string text = "// Written by generate.cc from lists.cc: {code, jump if true, jump if false, k}.\n";
   std::string views;
   for (const Architecture& architecture : architectures) {
-    for (FilterName name : kAllFilters) {
-      FilterList list = ListOf(name);
-      std::string variable = absl::StrCat("k_", architecture.name, "_", list.name);
+    for (const FilterSet set : sets) {
+      std::string variable = absl::StrCat("k_", architecture.name);
+      for (const FilterList& list : ListsOf(set)) absl::StrAppend(&variable, "_", list.name);
       absl::StrAppend(&text, "constexpr BpfInstruction ", variable, "[] = {\n");
-      std::vector<BpfInstruction> program = CompileFilter(list, architecture.table);
+      std::vector<BpfInstruction> program = CompileFilters(ListsOf(set), architecture.table);
       for (const BpfInstruction& instruction : program) {
         absl::StrAppendFormat(&text, "    {0x%02x, %d, %d, 0x%08x},\n", instruction.code, instruction.jt,
                               instruction.jf, instruction.k);
       }
       absl::StrAppend(&text, "};\n");
-      absl::StrAppendFormat(&views, "    {Arch::%s, FilterName{%d}, {%s, %d}},\n", architecture.name,
-                            static_cast<int>(name), variable, program.size());
+      absl::StrAppendFormat(&views, "    {Arch::%s, 0x%x, {%s, %d}},\n", architecture.name, set, variable,
+                            program.size());
     }
   }
   return absl::StrCat(text, "constexpr BuiltIn kBuiltIn[] = {\n", views, "};\n");

@@ -269,6 +269,28 @@ FilterList ListOf(FilterName name) {
   return {"", true, {}};
 }
 
+std::vector<FilterSet> MergedSets() {
+  std::vector<FilterSet> sets;
+  for (const FilterSet root : {FilterSet{0}, SetOf(FilterName::kSetidGuard)}) {
+    const FilterSet jail = SetOf(FilterName::kBaseline) | root;
+    if (root != 0) sets.push_back(jail);  // the baseline alone is there as itself
+    for (const FilterSet sockets : {FilterSet{0}, SetOf(FilterName::kSocketsNone), SetOf(FilterName::kSocketsNoUnix)}) {
+      for (const FilterSet signals : {FilterSet{0}, SetOf(FilterName::kSignalGuard)}) {
+        sets.push_back(jail | SetOf(FilterName::kSupervisorGuard) | sockets | signals);
+      }
+    }
+  }
+  return sets;
+}
+
+std::vector<FilterList> ListsOf(FilterSet set) {
+  std::vector<FilterList> lists;
+  for (const FilterName name : kInstallOrder) {
+    if ((set & SetOf(name)) != 0) lists.push_back(ListOf(name));
+  }
+  return lists;
+}
+
 std::vector<std::string> CallsOf(const Rule& rule) { return absl::StrSplit(rule.calls, ' '); }
 
 const char* ErrorName(int error) {

@@ -66,6 +66,18 @@ inline constexpr FilterName kAllFilters[] = {FilterName::kBaseline,        Filte
                                              FilterName::kSocketsNone,     FilterName::kSocketsNoUnix,
                                              FilterName::kSupervisorGuard, FilterName::kSignalGuard};
 
+// Where several refuse a call, the one installed last, which is the baseline, names the errno.
+inline constexpr FilterName kInstallOrder[] = {FilterName::kSocketsNone,     FilterName::kSocketsNoUnix,
+                                               FilterName::kSupervisorGuard, FilterName::kSignalGuard,
+                                               FilterName::kSetidGuard,      FilterName::kBaseline};
+
+// What a launch can need, merged: always the baseline; as root the setid guard; without a jail the supervisor guard,
+// and by Landlock's ABI and the policy's network one of the socket filters and the signal guard.
+std::vector<FilterSet> MergedSets();
+
+// The lists of a set, in kInstallOrder.
+std::vector<FilterList> ListsOf(FilterSet set);
+
 // "EPERM"; nullptr for an errno that no rule uses.
 const char* ErrorName(int error);
 

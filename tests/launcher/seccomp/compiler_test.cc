@@ -90,6 +90,26 @@ TEST(CompilerTest, TheUpperHalfIsTestedWhenAskedFor) {
   EXPECT_EQ(Outcome(program, 1, std::uint64_t{7} << 32), Refused(EPERM));
 }
 
+TEST(CompilerTest, SeveralListsDoTogetherWhatTheirProgramsDo) {
+  const Rule first[] = {{"c1 c2", "", EPERM, ""}, {"c3", "", EPERM, "", {When(Condition::Test::kIn, 0, 0xff, 1)}}};
+  const Rule last[] = {{"c1", "", 0, "", {When(Condition::Test::kIn, 0, 0xff, 1)}},
+                       {"c1", "", EACCES, "", {When(Condition::Test::kIn, 0, 0xf, 2)}},
+                       {"c2", "", EACCES, ""},
+                       {"c3", "", EACCES, "", {When(Condition::Test::kIn, 1, 0xff, 1)}}};
+  std::vector<BpfInstruction> program = CompileFilters({{"first", false, first}, {"last", true, last}}, Table(4));
+  ASSERT_EQ(FindFault(View(program)), "");
+  EXPECT_EQ(Outcome(program, 0), kAllowed);
+  EXPECT_EQ(Outcome(program, 1, 1), Refused(EPERM)) << "allowed by the one, refused by the other";
+  EXPECT_EQ(Outcome(program, 1, 2), Refused(EACCES)) << "the one installed last names the errno";
+  EXPECT_EQ(Outcome(program, 1, 3), Refused(EPERM));
+  EXPECT_EQ(Outcome(program, 2), Refused(EACCES));
+  EXPECT_EQ(Outcome(program, 3, 1, 0), Refused(EPERM));
+  EXPECT_EQ(Outcome(program, 3, 1, 1), Refused(EACCES));
+  EXPECT_EQ(Outcome(program, 3, 0, 1), Refused(EACCES));
+  EXPECT_EQ(Outcome(program, 3, 0, 0), kAllowed);
+  EXPECT_EQ(Outcome(program, 4), Refused(ENOSYS)) << "unknown to the table";
+}
+
 TEST(CompilerTest, UnknownNumbersAreRefusedOnlyIfTheListSaysSo) {
   SyscallTable table = Table(3);
   table.numbers.erase("c1");
