@@ -46,6 +46,7 @@ int Prepare(Command command, const Flags& flags, std::optional<Prepared>* prepar
   if (!valid.ok()) return FailWith(command, valid.status(), launcher::ExitCodeForStatus(valid.status()));
   launcher::PlanOptions options;
   options.run_mode = true;
+  options.describe_steps = command == Command::kExplain;
   absl::StatusOr<launcher::LaunchPlan> plan =
       launcher::BuildLaunchPlan(*policy, *valid, launcher::DetectKernelFeatures(), options);
   if (!plan.ok()) return FailWith(command, plan.status(), launcher::ExitCodeForStatus(plan.status()));

@@ -87,7 +87,7 @@ int Execute(int keeper, const UniqueFd (&sources)[kFirstFreeFd]) {
 }  // namespace
 
 absl::Status BecomeKeeper(const LaunchPlan& plan, const std::string& report_path) {
-  std::string bytes = plan.bytes();
+  absl::string_view bytes = plan.bytes();
   wire::Plan header;
   if (bytes.size() < sizeof(header)) return absl::InternalError(absl::StrCat(kWhat, ": the plan is cut short"));
   memcpy(&header, bytes.data(), sizeof(header));
@@ -107,9 +107,10 @@ absl::Status BecomeKeeper(const LaunchPlan& plan, const std::string& report_path
 
   if (parent->valid()) header.flags |= wire::kWatchParent;
   if (report->valid()) header.flags |= wire::kHasReport;
-  memcpy(bytes.data() + offsetof(wire::Plan, flags), &header.flags, sizeof(header.flags));
+  const absl::string_view head(reinterpret_cast<const char*>(&header), sizeof(header));
+  bytes.remove_prefix(sizeof(header));
   UniqueFd sources[kFirstFreeFd];
-  sources[wire::kPlanFd] = SealedMemfd("bulkhead-plan", bytes, MemfdUse::kRead);
+  sources[wire::kPlanFd] = SealedMemfd("bulkhead-plan", {head, bytes}, MemfdUse::kRead);
   if (!sources[wire::kPlanFd].valid()) return OurError("cannot write the plan to a memfd", errno);
   sources[wire::kControlFd] = *std::move(parent);
   sources[wire::kReportFd] = *std::move(report);

@@ -80,6 +80,9 @@ absl::Status StatusOfFailure(const std::string& plan_bytes, const wire::Message&
     if (!failure) return Unexplained(message);
     if (failure->error != 0 && failure->error != message.error) continue;
     std::string text = TextAt(plan_bytes, failure->text);
+    for (const wire::Offset part : {failure->subject, failure->rest}) {
+      if (part != 0) absl::StrAppend(&text, TextAt(plan_bytes, part));
+    }
     if (failure->show_error != 0) absl::StrAppend(&text, ": ", strerror(message.error));
     return absl::Status(CodeOf(failure->exit_code, failed->needs_namespaces), text);
   }

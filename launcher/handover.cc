@@ -103,16 +103,15 @@ bool MoveAboveTargets(UniqueFd& fd) {
   return true;
 }
 
-UniqueFd SealedMemfd(const char* name, absl::string_view content, MemfdUse use) {
+UniqueFd SealedMemfd(const char* name, std::initializer_list<absl::string_view> parts, MemfdUse use) {
   const unsigned flags = kMfdCloexec | kMfdAllowSealing;
   const unsigned mode = use == MemfdUse::kExecute ? kMfdExec : kMfdNoexecSeal;
   long made = syscall(SYS_memfd_create, name, flags | mode);
   if (made < 0 && errno == EINVAL) made = syscall(SYS_memfd_create, name, flags);  // before Linux 6.3
   UniqueFd fd(static_cast<int>(made));
-  if (!fd.valid() || !WriteAll(fd.get(), content) || fcntl(fd.get(), F_ADD_SEALS, kAllSeals) != 0 ||
-      !MoveAboveTargets(fd)) {
-    fd.reset();
-  }
+  bool complete = fd.valid();
+  for (const absl::string_view part : parts) complete = complete && WriteAll(fd.get(), part);
+  if (!complete || fcntl(fd.get(), F_ADD_SEALS, kAllSeals) != 0 || !MoveAboveTargets(fd)) fd.reset();
   return fd;
 }
 

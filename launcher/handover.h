@@ -3,6 +3,7 @@
 #ifndef BULKHEAD_LAUNCHER_HANDOVER_H_
 #define BULKHEAD_LAUNCHER_HANDOVER_H_
 
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,9 @@ absl::Status OurError(absl::string_view what, int error);
 bool MoveAboveTargets(UniqueFd& fd);
 
 enum class MemfdUse { kRead, kExecute };
-// A memfd that nobody can change any more, above the targets, with CLOEXEC. Empty, with errno, on failure.
-UniqueFd SealedMemfd(const char* name, absl::string_view content, MemfdUse use);
+// A memfd with these parts, one after the other, that nobody can change any more; above the targets, with CLOEXEC.
+// Empty, with errno, on failure.
+UniqueFd SealedMemfd(const char* name, std::initializer_list<absl::string_view> parts, MemfdUse use);
 
 // A pidfd, above the targets, or empty and errno.
 UniqueFd OpenPidFd(pid_t pid);

@@ -35,15 +35,14 @@ std::string AccessWords(Access access) {
 }
 
 std::vector<FailureText> GrantFailures(const std::string& path) {
-  return {{ENOENT, 125, absl::StrCat("cannot grant \"", path, "\": it was removed since it was checked; start again")},
-          {ESTALE, 125, absl::StrCat("cannot grant \"", path, "\": it was replaced since it was checked; start again")},
-          {ELOOP, 125,
-           absl::StrCat("cannot grant \"", path, "\": a link took its place since it was checked; start again")},
-          {EINVAL, 125,
-           absl::StrCat("cannot grant \"", path,
-                        "\": its file system can't be mounted for another user (as overlayfs "
-                        "can't); name the owner of the files as \"user\" in the policy")},
-          {0, 125, absl::StrCat("cannot grant \"", path, "\"")}};
+  const char kCannot[] = "cannot grant \"";
+  return {{ENOENT, 125, kCannot, path, "\": it was removed since it was checked; start again"},
+          {ESTALE, 125, kCannot, path, "\": it was replaced since it was checked; start again"},
+          {ELOOP, 125, kCannot, path, "\": a link took its place since it was checked; start again"},
+          {EINVAL, 125, kCannot, path,
+           "\": its file system can't be mounted for another user (as overlayfs can't); name the owner of the files as "
+           "\"user\" in the policy"},
+          {0, 125, kCannot, path, "\""}};
 }
 
 class JailMaker {

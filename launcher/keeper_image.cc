@@ -37,7 +37,7 @@ class KeeperMemfd {
   }
 
   void Make() {
-    UniqueFd fd = SealedMemfd("bulkhead-keeper", KeeperBytes(), MemfdUse::kExecute);
+    UniqueFd fd = SealedMemfd("bulkhead-keeper", {KeeperBytes()}, MemfdUse::kExecute);
     if (fd.valid() && fstat(fd.get(), &made_) == 0) fd_ = std::move(fd);
   }
 

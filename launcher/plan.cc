@@ -131,7 +131,9 @@ class PlanMaker {
  public:
   PlanMaker(const policy::Policy& policy, const policy::ValidatedCommand& command, const KernelFeatures& features,
             const PlanOptions& options)
-      : context_{*policy, command, features, options.run_mode, {}, {}, {}, {}, {}}, only_tier_(options.only_tier) {}
+      : context_{*policy, command, features, options.run_mode, {}, {}, {}, {}, {}},
+        only_tier_(options.only_tier),
+        describe_steps_(options.describe_steps) {}
 
   absl::StatusOr<LaunchPlan> Make() {
     const policy::PolicyFields& policy = context_.policy;
@@ -312,8 +314,8 @@ class PlanMaker {
     for (const std::string& warning : context_.layout.warnings) plan_.hints_.push_back(warning);
   }
 
-  PlacedFilter Place(FilterName name, const char* word) {
-    const FilterView view = BuiltInFilter(name);
+  PlacedFilter Place(FilterSet set, std::string words) {
+    const FilterView view = BuiltInFilter(set);
     const wire::Offset at = writer_.Append(view.instructions, view.count * sizeof(BpfInstruction), 8);
     for (std::size_t i = 0; i < view.count; ++i) {
       const auto k = static_cast<wire::Offset>(at + i * sizeof(BpfInstruction) + offsetof(BpfInstruction, k));
@@ -334,27 +336,30 @@ class PlanMaker {
           break;
       }
     }
-    return {word, at, static_cast<std::uint32_t>(view.count)};
+    return {std::move(words), at, static_cast<std::uint32_t>(view.count)};
   }
 
-  std::vector<PlacedFilter> Filters(const VariantKind& kind) {
-    std::vector<PlacedFilter> filters;
+  // One filter, since installing each costs as much as a few hundred system calls.
+  PlacedFilter Filter(const VariantKind& kind) {
+    FilterSet set = 0;
+    std::string words;
+    const auto add = [&set, &words](FilterName name, absl::string_view word) {
+      set |= SetOf(name);
+      absl::StrAppend(&words, words.empty() ? "" : "; ", word);
+    };
     const int abi = kind.landlock ? context_.features.landlock_abi : 0;
+    add(FilterName::kBaseline, "the baseline list");
+    if (context_.identity.other_than_caller()) add(FilterName::kSetidGuard, "making setuid and setgid files");
     if (!kind.namespaces) {
       if (context_.policy.network == NetworkMode::kNone) {
-        filters.push_back(Place(FilterName::kSocketsNone, "all sockets"));
+        add(FilterName::kSocketsNone, "all sockets");
       } else if (abi < kUnixSocketAbi) {
-        filters.push_back(Place(FilterName::kSocketsNoUnix, "sockets of this machine"));
+        add(FilterName::kSocketsNoUnix, "sockets of this machine");
       }
-      filters.push_back(Place(FilterName::kSupervisorGuard, "limits and priorities of other processes"));
-      if (abi < kSignalScopeAbi)
-        filters.push_back(Place(FilterName::kSignalGuard, "signals to the keeper and the jail init"));
+      add(FilterName::kSupervisorGuard, "limits and priorities of other processes");
+      if (abi < kSignalScopeAbi) add(FilterName::kSignalGuard, "signals to the keeper and the jail init");
     }
-    if (context_.identity.other_than_caller()) {
-      filters.push_back(Place(FilterName::kSetidGuard, "making setuid and setgid files"));
-    }
-    filters.push_back(Place(FilterName::kBaseline, "the baseline list"));
-    return filters;
+    return Place(set, std::move(words));
   }
 
   // A folder of its own, since the host's /tmp and $HOME can't be covered in these tiers.
@@ -397,7 +402,7 @@ class PlanMaker {
   wire::Variant MakeVariant(const VariantKind& kind) {
     wire::Variant variant = {};
     variant.tier = static_cast<std::uint32_t>(policy::TierName(kind.tier)[0]);
-    StepsMaker steps(writer_, tier_remedy_);
+    StepsMaker steps(writer_, tier_remedy_, describe_steps_);
     PrivateFolders folders;
     if (kind.namespaces) {
       variant.namespaces = kNewUser | kNewMount | kNewPid | kNewIpc | kNewUts | kNewCgroup;
@@ -409,7 +414,7 @@ class PlanMaker {
       AddInitStepsWithoutJail(steps);
     }
     ServerSteps server;
-    server.filters = Filters(kind);
+    server.filter = Filter(kind);
     if (kind.landlock) {
       const std::vector<wire::Offset> private_folders =
           folders.top != 0 ? std::vector<wire::Offset>{folders.top} : std::vector<wire::Offset>{};
@@ -478,6 +483,7 @@ class PlanMaker {
 
   PlanContext context_;
   std::optional<Tier> only_tier_;
+  bool describe_steps_;
   std::string tier_remedy_;  // when namespaces can't be had
   PlanWriter writer_;
   std::vector<wire::Patch> patches_;

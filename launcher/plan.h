@@ -47,7 +47,7 @@ struct StepDescription {
 
 struct PlanVariant {
   EnforcementReport report;
-  std::vector<StepDescription> steps;
+  std::vector<StepDescription> steps;  // empty without PlanOptions::describe_steps
 };
 
 struct PlanOptions {
@@ -56,6 +56,8 @@ struct PlanOptions {
   bool run_mode = false;
   // Leaves all other tiers out, and is an error where the policy doesn't accept this one. For doctor and for tests.
   std::optional<policy::Tier> only_tier;
+  // Whether the variants' steps are described, too. What only starts the server does without.
+  bool describe_steps = true;
 };
 
 // A folder of the host that Launch makes on first use, closed to all but its owner.

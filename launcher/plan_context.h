@@ -41,14 +41,14 @@ inline constexpr char kPrivateFolderPrefix[] = "/tmp/bulkhead-";
 // Steps of the keeper and the init that build a jail (tier A).
 void AddJailSteps(const PlanContext& context, const VariantKind& kind, StepsMaker& steps);
 
-// Steps of the server's process, for any tier. `filters` are offsets of system call filters in the plan.
+// Steps of the server's process, for any tier.
 struct PlacedFilter {
-  std::string name;
+  std::string words;  // what it refuses
   wire::Offset at;
   std::uint32_t count;
 };
 struct ServerSteps {
-  std::vector<PlacedFilter> filters;
+  PlacedFilter filter;
   wire::Offset cwd;                                // as text in the plan
   std::vector<wire::LandlockRule> landlock_rules;  // empty with kind.landlock false
 };

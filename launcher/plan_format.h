@@ -52,8 +52,9 @@ inline constexpr uint32_t kPerLaunchUidBase = 0x70000000;
 struct Failure {
   int32_t error;
   uint16_t exit_code;
-  uint16_t show_error;  // 1: ": " and the kernel's name of the error follow the text
+  uint16_t show_error;  // 1: ": " and the kernel's name of the error follow
   Offset text;
+  Offset subject = 0, rest = 0;  // follow the text; apart, so that what many sentences share is stored once
 };
 
 enum class StepKind : uint16_t {

@@ -4,8 +4,9 @@
 
 #include <cstdint>
 #include <cstring>
-#include <map>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bulkhead/launcher/plan_format.h"
@@ -14,13 +15,17 @@ namespace bulkhead::launcher {
 
 class PlanWriter {
  public:
-  PlanWriter() : bytes_(sizeof(wire::Plan), '\0') {}
+  PlanWriter() : slots_(kSlotsAtFirst) {
+    bytes_.reserve(kBytesUsual);
+    bytes_.resize(sizeof(wire::Plan));
+  }
 
   // The offset of `text` followed by a zero byte. The same text is stored once.
   wire::Offset Text(const std::string& text) {
-    auto [at, is_new] = texts_.try_emplace(text, 0);
-    if (is_new) at->second = Append(text.c_str(), text.size() + 1, 1);
-    return at->second;
+    if (2 * ++texts_ > slots_.size()) Rehash();
+    wire::Offset& slot = SlotOf(text);
+    if (slot == 0) slot = OwnText(text);
+    return slot;
   }
   // A copy of its own, for a text that the keeper patches.
   wire::Offset OwnText(const std::string& text) { return Append(text.c_str(), text.size() + 1, 1); }
@@ -53,8 +58,25 @@ class PlanWriter {
   }
 
  private:
+  static constexpr std::size_t kBytesUsual = 32 << 10;  // untouched memory costs nothing, a copy when it grows does
+  static constexpr std::size_t kSlotsAtFirst = 512;     // a power of two
+
+  // Where the text's offset is, or goes. Texts end at their first zero byte: none of ours has one.
+  wire::Offset& SlotOf(const std::string& text) {
+    std::size_t at = std::hash<std::string>()(text);
+    while (slots_[at &= slots_.size() - 1] != 0 && text != bytes_.data() + slots_[at]) ++at;
+    return slots_[at];
+  }
+  void Rehash() {
+    const std::vector<wire::Offset> old = std::exchange(slots_, std::vector<wire::Offset>(2 * slots_.size()));
+    for (const wire::Offset offset : old) {
+      if (offset != 0) SlotOf(bytes_.data() + offset) = offset;
+    }
+  }
+
   std::string bytes_;
-  std::map<std::string, wire::Offset> texts_;
+  std::vector<wire::Offset> slots_;  // a hash table of the texts' offsets; 0: free
+  std::size_t texts_ = 0;            // at most
 };
 
 }  // namespace bulkhead::launcher

@@ -151,15 +151,13 @@ void AddServerSteps(const PlanContext& context, const VariantKind& kind, const S
                                context.features.landlock_abi, ")"),
                   "", LandlockFailures(context, kind), false});
   }
-  for (const PlacedFilter& filter : server.filters) {
-    wire::Step step = MakeStep(StepKind::kSeccomp);
-    step.seccomp = {filter.at, filter.count};
-    steps.Server(step, {"seccomp",
-                        absl::StrCat("refuse system calls: ", filter.name),
-                        "",
-                        {{0, 125, absl::StrCat("cannot enforce the system call filter (", filter.name, ")")}},
-                        false});
-  }
+  wire::Step seccomp = MakeStep(StepKind::kSeccomp);
+  seccomp.seccomp = {server.filter.at, server.filter.count};
+  steps.Server(seccomp, {"seccomp",
+                         absl::StrCat("refuse system calls: ", server.filter.words),
+                         "",
+                         {{0, 125, "cannot enforce the system call filter"}},
+                         false});
   const std::string& program = context.program.path;
   wire::Step exec = MakeStep(StepKind::kExec);
   exec.path_text.path = writer.Text(program);

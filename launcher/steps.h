@@ -18,12 +18,14 @@ struct FailureText {
   int error;
   int exit_code;
   std::string text;
+  std::string subject = {}, rest = {};  // follow the text; what many sentences share is stored once
 };
 
 class StepsMaker {
  public:
-  // `tier_remedy`: what helps when the steps that make namespaces fail.
-  StepsMaker(PlanWriter& writer, std::string tier_remedy) : writer_(writer), tier_remedy_(std::move(tier_remedy)) {}
+  // `tier_remedy`: what helps when the steps that make namespaces fail. `describe`: whether Finish gives anything.
+  StepsMaker(PlanWriter& writer, std::string tier_remedy, bool describe)
+      : writer_(writer), tier_remedy_(std::move(tier_remedy)), describe_(describe) {}
 
   struct About {
     std::string kind, text, origin;
@@ -49,6 +51,7 @@ class StepsMaker {
 
   PlanWriter& writer_;
   std::string tier_remedy_;
+  bool describe_;
   List keeper_, init_, server_;
 };
 

@@ -165,6 +165,8 @@ void WriteReport(const char* tail, unsigned long bytes) {
   char text[64];
   Print("bulkhead: ");
   Print(Text(failure->text));
+  if (failure->subject != 0) Print(Text(failure->subject));
+  if (failure->rest != 0) Print(Text(failure->rest));
   if (failure->show_error) {
     Print(": ");
     const char* name = ErrorName(error);
@@ -429,6 +431,7 @@ void TryVariant(uint32_t index, Supervision& s) {
   s.init_pid = -1;
   s.init_pidfd = -1;
   if (ok) ok = StartInit(s);
+  ReapHelper();
   for (int& slot : g.slots) {
     if (slot >= 0) Close(slot);  // the init has its own copies
   }

@@ -33,6 +33,7 @@ struct State {
   int init_socket, keeper_socket;
   int keeper_pid;
   int slots[wire::kSlotsMax];
+  long helper_pid;  // of a step that needed a process for a moment; killed, to be reaped by ReapHelper
   // Set by the init (and by the server's process before its exec, which shares the memory too).
   volatile Fault fault;
   volatile int server_pid;
@@ -51,6 +52,9 @@ inline char* Text(wire::Offset offset) { return g.plan_base + offset; }
 long RunStep(const wire::Step& step);
 // All steps of a list; on a failure fills g.fault and returns false.
 bool RunSteps(const wire::StepList& list, wire::Phase phase);
+
+// The death of a process takes longer than what comes next, which need not wait for it.
+void ReapHelper();
 
 // Entry points on stacks of their own; neither returns.
 void InitMain();

@@ -114,6 +114,7 @@ unsigned long PutOwnerMap(char* out, uint32_t owner, uint32_t shown) {
 }
 
 long OwnerNamespace(const wire::OwnerNamespace& step) {
+  ReapHelper();  // it had this stack
   alignas(16) static char stack[1024];
   int pidfd = -1;
   const long pid =
@@ -133,8 +134,7 @@ long OwnerNamespace(const wire::OwnerNamespace& step) {
   *PutText(PutNumber(PutText(path, "/proc/"), pid), "/ns/user") = 0;
   if (!IsError(result)) result = Call(__NR_openat, kAtFdCwd, path, kReadOnly | kCloseOnExec);
   Call(__NR_pidfd_send_signal, pidfd, kSigKill, nullptr, 0);
-  int status;
-  Call(__NR_wait4, pid, &status, 0, nullptr);
+  g.helper_pid = pid;
   Close(pidfd);
   if (IsError(result)) return result;
   g.slots[step.slot] = static_cast<int>(result);
@@ -195,10 +195,11 @@ long NewRoot() {
 }
 
 long File(const wire::FileContent& step) {
+  if (step.bytes == 0) return Call(__NR_mknodat, kAtFdCwd, Inside(step.path), kRegularFile | step.mode, 0);
   const long fd =
       Call(__NR_openat, kAtFdCwd, Inside(step.path), kWriteOnly | kCreate | kExclusive | kCloseOnExec, step.mode);
   if (IsError(fd)) return fd;
-  const long written = step.bytes == 0 ? 0 : Call(__NR_write, fd, Text(step.content), step.bytes);
+  const long written = Call(__NR_write, fd, Text(step.content), step.bytes);
   Close(fd);
   if (IsError(written)) return written;
   return written == static_cast<long>(step.bytes) ? 0 : -ENOSPC;
@@ -273,6 +274,13 @@ long Exec(const char* program) {
 }
 
 }  // namespace
+
+void ReapHelper() {
+  if (g.helper_pid == 0) return;
+  int status;
+  Call(__NR_wait4, g.helper_pid, &status, 0, nullptr);
+  g.helper_pid = 0;
+}
 
 long RunStep(const Step& step) {
   switch (step.kind) {

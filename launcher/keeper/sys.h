@@ -74,6 +74,8 @@ inline constexpr int kDirectory = 040000, kNoFollow = 0100000;
 inline constexpr int kDirectory = 0200000, kNoFollow = 0400000;
 #endif
 
+inline constexpr int kRegularFile = 0100000;  // S_IFREG
+
 inline constexpr short kPollIn = 1, kPollErr = 8, kPollHup = 16, kPollRdHup = 0x2000;
 struct PollFd {
   int fd;

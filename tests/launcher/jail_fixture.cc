@@ -331,6 +331,14 @@ void PlanEditor::DropMountAttribute(const std::string& path, std::uint64_t attri
   EXPECT_GT(dropped, 0) << "no mount of \"" << path << "\" has this attribute";
 }
 
+wire::Offset PlanEditor::Append(const void* data, std::size_t bytes) {
+  bytes_.resize((bytes_.size() + 15) / 16 * 16);
+  const auto at = static_cast<wire::Offset>(bytes_.size());
+  bytes_.append(static_cast<const char*>(data), bytes);
+  At<wire::Plan>(0)->bytes = static_cast<std::uint32_t>(bytes_.size());
+  return at;
+}
+
 void PlanEditor::KeepVariant(std::size_t index) {
   auto* plan = At<wire::Plan>(0);
   ASSERT_LT(index, plan->variant_count);

@@ -141,6 +141,8 @@ class PlanEditor {
   void KeepVariant(std::size_t index);
   void ForEachStep(const std::function<void(wire::Step&)>& f);
   void ForEachVariant(const std::function<void(wire::Variant&)>& f);
+  // Puts these bytes at the end, aligned for anything. Steps that were at hand are elsewhere afterwards.
+  wire::Offset Append(const void* data, std::size_t bytes);
   std::string Text(wire::Offset at) const { return bytes_.c_str() + at; }
 
   template <typename T>

@@ -18,12 +18,14 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "bulkhead/launcher/seccomp/filters.h"
 #include "tests/launcher/jail_fixture.h"
+#include "tests/launcher/seccomp/filter_parts.h"
 
 namespace bulkhead::launcher {
 namespace {
@@ -75,17 +77,21 @@ class NecessityTest : public testing::Test {
       plan.Drop(StepKind::kLimit, [resource](const wire::Step& step) { return step.limit.resource == resource; });
     };
   }
-  static Change DropFilter(FilterName name) {
-    return [name](PlanEditor& plan) {
-      plan.Drop(StepKind::kSeccomp, [&plan, name](const wire::Step& step) {
-        const FilterView view = BuiltInFilter(name);
-        if (step.seccomp.count != view.count) return false;
-        const auto* placed = plan.At<BpfInstruction>(step.seccomp.filter);
-        for (std::size_t i = 0; i < view.count; ++i) {
-          const BpfInstruction &a = placed[i], &b = view.instructions[i];
-          if (a.code != b.code || a.jt != b.jt || a.jf != b.jf) return false;
-        }
-        return true;
+  // The filters are one program; with a part less it is another.
+  static Change DropFilter(FilterName part) {
+    return [part](PlanEditor& plan) {
+      std::vector<std::optional<FilterSet>> sets;
+      plan.ForEachStep([&](wire::Step& step) {
+        if (step.kind != StepKind::kSeccomp) return;
+        sets.push_back(SetOfFilter({plan.At<BpfInstruction>(step.seccomp.filter), step.seccomp.count}));
+      });
+      ASSERT_EQ(sets.size(), 1u) << "one variant, one filter";
+      ASSERT_TRUE(sets[0].has_value()) << "not a filter of ours";
+      ASSERT_NE(*sets[0] & SetOf(part), 0u) << "the plan's filter has no such part";
+      const std::vector<BpfInstruction> rest = FilterWithout(*sets[0], part);
+      const wire::Offset at = plan.Append(rest.data(), rest.size() * sizeof(BpfInstruction));
+      plan.ForEachStep([&](wire::Step& step) {
+        if (step.kind == StepKind::kSeccomp) step.seccomp = {at, static_cast<std::uint32_t>(rest.size())};
       });
     };
   }
