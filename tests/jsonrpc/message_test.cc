@@ -55,7 +55,8 @@ TEST(Message, Request) {
 }
 
 TEST(Message, Notification) {
-  const Message message = MustParse(With(R"("method":"a\/b\"")"));
+  const std::string line = With(R"("method":"a\/b\"")");
+  const Message message = MustParse(line);
   EXPECT_EQ(message.kind(), Message::Kind::kNotification);
   EXPECT_EQ(message.id(), "");
   EXPECT_EQ(message.integer_id(), std::nullopt);
