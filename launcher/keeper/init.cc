@@ -91,13 +91,15 @@ void PatchOwnPid() {
 [[noreturn]] void Reap(int signals) {
   bool ladder = false, told = false;
   for (;;) {
-    const bool children = ReapEnded();
+    if (!ReapEnded()) Exit(0);  // nobody is left, which the keeper sees by our death
     if (g.leader_gone && !told) {
       Tell(kInitLeaderGone);
       told = true;
     }
-    if (g.leader_gone && !ladder) KillAndReapAll();
-    if (!children || (g.leader_gone && !ladder)) Exit(0);
+    if (g.leader_gone && !ladder) {
+      KillAndReapAll();
+      Exit(0);
+    }
     PollFd polls[2] = {{signals, kPollIn, 0}, {g.init_socket, kPollIn, 0}};
     const long ready = Call(__NR_ppoll, polls, 2, nullptr, nullptr, 8);
     if (ready == -EINTR) continue;

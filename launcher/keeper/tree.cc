@@ -6,6 +6,7 @@
 namespace bulkhead::launcher::keeper {
 namespace {
 
+constexpr char kDirectoryEntry = 4;        // DT_DIR; where a file system doesn't tell, only time is lost
 constexpr int kProcessesTermedMax = 1024;  // more than these get SIGKILL without a SIGTERM before it
 
 // Calls f(pid) for every number in the file. The kernel writes the list anew for each read from the start.
@@ -165,9 +166,9 @@ void RemovePrivateFolder() {
   const long top = Call(__NR_openat, kAtFdCwd, path, kReadOnly | kDirectory | kNoFollow | kCloseOnExec);
   if (IsError(top)) return;
   uint64_t moved = 0;
-  bool progress = true;
-  while (progress) {
-    progress = false;
+  bool progress = true, left = true;
+  while (progress && left) {
+    progress = left = false;
     Call(__NR_lseek, top, 0, 0);
     alignas(8) char folders[2048];
     long folder_bytes;
@@ -177,11 +178,14 @@ void RemovePrivateFolder() {
         unsigned short length;
         __builtin_memcpy(&length, folders + at + 16, sizeof length);
         at += length;
+        const int remove = folders[at - length + 18] == kDirectoryEntry ? kAtRemoveDir : 0;
         if (name[0] == '.' && (name[1] == 0 || (name[1] == '.' && name[2] == 0))) continue;
-        if (!IsError(Call(__NR_unlinkat, top, name, 0)) || !IsError(Call(__NR_unlinkat, top, name, kAtRemoveDir))) {
+        if (!IsError(Call(__NR_unlinkat, top, name, remove)) ||
+            !IsError(Call(__NR_unlinkat, top, name, remove ^ kAtRemoveDir))) {
           progress = true;
           continue;
         }
+        left = true;
         Call(__NR_fchmodat, top, name, 0700);
         const long folder = Call(__NR_openat, top, name, kReadOnly | kDirectory | kNoFollow | kCloseOnExec);
         if (IsError(folder)) continue;
