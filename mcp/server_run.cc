@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "asio/post.hpp"
 #include "bulkhead/launcher/plan.h"
 
 namespace bulkhead::mcp {
@@ -188,7 +189,7 @@ void ServerRun::Stop(absl::AnyInvocable<void(launcher::ExitStatus)> handler) {
   client_->CloseInput(/*at_once=*/false);
   timer_.expires_after(kFlushTime);
   timer_.async_wait([self](asio::error_code cancelled) {
-    if (!cancelled) self->client_->CloseInput(/*at_once=*/true);
+    if (!cancelled && self->client_) self->client_->CloseInput(/*at_once=*/true);
   });
   process_->AsyncStop([self, handler = std::move(handler)](const launcher::ExitStatus& status) mutable {
     self->timer_.cancel();
@@ -196,13 +197,21 @@ void ServerRun::Stop(absl::AnyInvocable<void(launcher::ExitStatus)> handler) {
   });
 }
 
+void ServerRun::FailAll(const absl::Status& why) {
+  if (client_) client_->FailAll(why);
+}
+
 void ServerRun::Kill() {
   is_over_ = true;
-  handlers_ = {};
   timer_.cancel();
-  client_.reset();
-  stderr_.close();
   process_->Kill();
+  // One of the handlers may be what calls this.
+  asio::post(executor_, [self = shared_from_this()] {
+    self->handlers_ = {};
+    self->client_.reset();
+    asio::error_code ignored;
+    self->stderr_.close(ignored);
+  });
   process_->AsyncWait([self = shared_from_this()](const launcher::ExitStatus&) {});
 }
 

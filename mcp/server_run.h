@@ -53,6 +53,7 @@ class ServerRun : public std::enable_shared_from_this<ServerRun> {
   ~ServerRun();  // kills the tree
 
   Client& client() { return *client_; }
+  void FailAll(const absl::Status& why);  // the client's, if it is there
   const launcher::EnforcementReport& report() const { return process_->report(); }
   std::string stderr_tail() const;
   void DrainStderr();  // what is in the pipe by now
@@ -61,7 +62,8 @@ class ServerRun : public std::enable_shared_from_this<ServerRun> {
 
   // The gentle end. Completes in bounded time, when the tree is gone; the run keeps itself alive until then.
   void Stop(absl::AnyInvocable<void(launcher::ExitStatus)> handler);
-  // Begins the hard one; nothing is called any more.
+  // Begins the hard one, also after a gentle one; from any handler. Nothing is called any more, but for the handlers of
+  // what was to be stopped.
   void Kill();
 
  private:

@@ -1,5 +1,6 @@
 #include "bulkhead/mcp/session.h"
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <utility>
@@ -95,7 +96,9 @@ class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
   Backoff backoff;
   asio::steady_timer timer;  // of the next start
   State state = State::kStopped;
-  std::shared_ptr<ServerRun> run;  // the current one, from its start on
+  std::shared_ptr<ServerRun> run;                 // the current one, from its start on
+  std::vector<std::weak_ptr<ServerRun>> retired;  // earlier ones, whose trees may not have ended yet
+  std::weak_ptr<ServerRun> stopping;              // the one of them that the last AsyncClose stops
   std::optional<launcher::EnforcementReport> last_report;
   std::string last_stderr_tail;
   std::vector<absl::AnyInvocable<void(absl::Status)>> connects;
@@ -189,8 +192,11 @@ void Session::Impl::OnConnected(absl::Status status) {
     const auto failed = TakeRun();
     status = failed->Explain(status);
     failed->Stop([](const launcher::ExitStatus&) {});
-    // A server without a common version will not have one after a restart.
-    AfterEnd(CloseReason::kStartFailed, std::move(status), std::nullopt, absl::IsFailedPrecondition(status));
+    // A server without a common version will not have one after a restart, unless it was not asked which it has.
+    const bool was_assumed = known_era.has_value();
+    known_era.reset();
+    const bool is_final = absl::IsFailedPrecondition(status) && !was_assumed;
+    AfterEnd(CloseReason::kStartFailed, std::move(status), std::nullopt, is_final);
     return;
   }
   state = State::kReady;
@@ -212,7 +218,12 @@ void Session::Impl::CompleteConnects(const absl::Status& status) {
 // --- End ---
 
 std::shared_ptr<ServerRun> Session::Impl::TakeRun() {
-  if (run) last_stderr_tail = run->stderr_tail();
+  if (run) {
+    last_stderr_tail = run->stderr_tail();
+    retired.erase(std::remove_if(retired.begin(), retired.end(), [](const auto& weak) { return weak.expired(); }),
+                  retired.end());
+    retired.push_back(run);
+  }
   return std::exchange(run, nullptr);
 }
 
@@ -272,19 +283,21 @@ void Session::Impl::Close(absl::AnyInvocable<void(ServerEnd)> handler) {
   timer.cancel();
   state = State::kStopped;
   known_era.reset();
-  const auto stopping = TakeRun();
-  if (stopping) {
-    stopping->Stop([self, stopping, handler = std::move(handler)](launcher::ExitStatus status) mutable {
+  const bool is_first = run != nullptr;
+  const auto ending = is_first ? TakeRun() : stopping.lock();
+  stopping = ending;
+  if (ending) {
+    ending->Stop([self, is_first, handler = std::move(handler)](launcher::ExitStatus status) mutable {
       const ServerEnd end{CloseReason::kStopped, absl::OkStatus(), status, std::nullopt};
       handler(end);
-      if (!self->is_gone && self->options.on_end) self->options.on_end(end);
+      if (is_first && !self->is_gone && self->options.on_end) self->options.on_end(end);
     });
   }
   // Never inside this call.
-  asio::post(executor, [self, stopping, why, handler = std::move(handler)]() mutable {
-    if (stopping) stopping->client().FailAll(why);
+  asio::post(executor, [self, ending, why, handler = std::move(handler)]() mutable {
+    if (ending) ending->FailAll(why);
     if (self->state == State::kStopped) self->CompleteConnects(why);
-    if (!stopping) handler(ServerEnd{CloseReason::kStopped, absl::OkStatus(), std::nullopt, std::nullopt});
+    if (!ending) handler(ServerEnd{CloseReason::kStopped, absl::OkStatus(), std::nullopt, std::nullopt});
   });
 }
 
@@ -292,18 +305,17 @@ void Session::Impl::Abandon() {
   is_gone = true;
   state = State::kStopped;
   timer.cancel();
-  if (const auto ended = TakeRun()) {
-    // The handlers that wait get their answer, but not inside the destructor.
+  const auto ended = TakeRun();
+  // The handlers that wait get their answer, but not inside the destructor.
+  if (ended || !connects.empty()) {
     asio::post(executor, [self = shared_from_this(), ended] {
       const absl::Status why = absl::CancelledError("the session was destroyed");
       self->CompleteConnects(why);
-      ended->client().FailAll(why);
-      ended->Kill();
+      if (ended) ended->FailAll(why);
     });
-  } else if (!connects.empty()) {
-    asio::post(executor, [self = shared_from_this()] {
-      self->CompleteConnects(absl::CancelledError("the session was destroyed"));
-    });
+  }
+  for (const auto& weak : retired) {
+    if (const auto one = weak.lock()) one->Kill();
   }
 }
 
