@@ -57,22 +57,28 @@ void Unite(PathGrant& there, const PathGrant& grant) {
 // Grants of a list, each path once.
 class GrantList {
  public:
-  explicit GrantList(std::vector<PathGrant>& grants) : grants_(grants) {
-    for (const PathGrant& grant : grants_) index_.emplace(grant.path, index_.size());
+  // At most `more` will be added.
+  GrantList(std::vector<PathGrant>& grants, std::size_t more) : grants_(grants) {
+    grants_.reserve(grants_.size() + more);
+    sorted_.reserve(grants_.size() + more);
+    for (std::size_t i = 0; i < grants_.size(); ++i) sorted_.insert(Find(grants_[i].path), i);
   }
 
   void Add(PathGrant grant) {
-    const auto [entry, is_new] = index_.emplace(grant.path, grants_.size());
-    if (is_new) {
-      grants_.push_back(std::move(grant));
-    } else {
-      Unite(grants_[entry->second], grant);
-    }
+    const auto there = Find(grant.path);
+    if (there != sorted_.end() && grants_[*there].path == grant.path) return Unite(grants_[*there], grant);
+    sorted_.insert(there, grants_.size());
+    grants_.push_back(std::move(grant));
   }
 
  private:
+  std::vector<std::size_t>::iterator Find(const std::string& path) {
+    return std::lower_bound(sorted_.begin(), sorted_.end(), path,
+                            [this](std::size_t i, const std::string& p) { return grants_[i].path < p; });
+  }
+
   std::vector<PathGrant>& grants_;
-  std::map<std::string, std::size_t> index_;
+  std::vector<std::size_t> sorted_;  // places in grants_, by path
 };
 
 using EnvNames = std::map<std::string, std::vector<std::string>>;
@@ -214,7 +220,7 @@ class Reader {
   void Grants(absl::string_view name, std::vector<PathGrant>& out) {
     const JsonValue* list = At({"filesystem", name});
     if (list == nullptr) return;
-    GrantList grants(out);
+    GrantList grants(out, list->children.size());
     for (const JsonValue& item : list->children) {
       const std::string& text = GrantPath(item);
       if (text == kRuntime) {
@@ -303,7 +309,7 @@ class Reader {
   // Names that differ only in case are two for JSON and one for Windows.
   void CheckOnce(absl::string_view map) {
     const JsonValue* entries = At({"env", map});
-    if (entries == nullptr) return;
+    if (entries == nullptr || options_.platform == Platform::kPosix) return;
     std::map<std::string, std::string> names;
     for (const JsonValue& entry : entries->children) {
       const auto [first, is_new] = names.emplace(FoldEnvName(entry.key, options_.platform), entry.key);
@@ -389,7 +395,7 @@ class Reader {
 
 void AddPaths(absl::string_view flag, const std::vector<std::string>& paths, std::vector<PathGrant>& grants,
               Draft& draft, Mistakes& mistakes) {
-  GrantList list(grants);
+  GrantList list(grants, paths.size());
   for (const std::string& path : paths) {
     PathGrant grant;
     const PathProblem problem = NormalisePath(path, &grant.path);

@@ -14,25 +14,24 @@
 
 namespace bulkhead::policy {
 
-// How many values one file may hold. A value takes some 160 bytes, its text two.
+// How many values one file may hold. A value takes some 150 bytes, its text two.
 inline constexpr std::size_t kPolicyValuesMax = 1u << 16;
 
 struct JsonValue {
-  enum class Type { kNull, kBoolean, kInteger, kNumber, kString, kArray, kObject };
+  enum class Type : std::uint8_t { kNull, kBoolean, kInteger, kNumber, kString, kArray, kObject };
 
   const JsonValue* Member(absl::string_view name) const;
   JsonValue* Member(absl::string_view name);
 
   Type type = Type::kNull;
   bool boolean = false;
-  std::uint64_t integer =
-      0;  // kInteger, which is never negative; all other numbers are kNumber, and no policy uses them
-  std::string string;
-  std::vector<JsonValue> children;  // items, or members in the order of the text
-
-  std::string key;  // of a member
-  Place key_place;
   Place place;
+  Place key_place;  // of a member
+  std::string key;
+  // kInteger, which is never negative; all other numbers are kNumber, and no policy uses them.
+  std::uint64_t integer = 0;
+  std::string string;
+  std::vector<JsonValue> children;    // items, or members in the order of the text
   const std::string* file = nullptr;  // the name given to ParseJson
   std::string pointer;                // where it stands in the file; filled in by CheckGrammar for scalars
 };

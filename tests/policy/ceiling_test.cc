@@ -574,6 +574,21 @@ TEST(CeilingPropertyTest, NeverMoreThanEitherAndDoneOnceIsDone) {
     const PolicyFields twice = ParsedUnenforced(File(policy), HostWithCeilings({ceiling, other}));
     ExpectNoMore(twice, once);
     ExpectNoMore(twice, ParsedUnenforced(File(other)));
+    const PolicyFields swapped = ParsedUnenforced(File(policy), HostWithCeilings({other, ceiling}));
+    ExpectNoMore(swapped, once);
+    ExpectNoMore(swapped, ParsedUnenforced(File(other)));
+    // What is made from a variable may be lost in one order and not in the other, since it is not looked for twice.
+    if (!absl::StrContains(absl::StrCat(policy, ceiling, other), "${env:")) {
+      for (const std::string& path : Probes()) {
+        EXPECT_EQ(RightsAt(swapped.filesystem, path, true), RightsAt(twice.filesystem, path, true)) << path;
+      }
+    }
+    EXPECT_EQ(swapped.network, twice.network);
+    EXPECT_EQ(swapped.filesystem.home, twice.filesystem.home);
+    EXPECT_EQ(swapped.require, twice.require);
+    EXPECT_EQ(swapped.user, twice.user);
+    EXPECT_EQ(swapped.env.set, twice.env.set);
+    EXPECT_EQ(swapped.limits.processes, twice.limits.processes);
     with_something += once.filesystem.ro.empty() && once.filesystem.rw.empty() && once.filesystem.rx.empty() ? 0 : 1;
   }
   EXPECT_GT(with_something, 100);  // else it was shown of nothing
