@@ -364,7 +364,7 @@ class PlanMaker {
 
   // A folder of its own, since the host's /tmp and $HOME can't be covered in these tiers.
   struct PrivateFolders {
-    wire::Offset top = 0, home = 0, tmp = 0;
+    wire::Offset home = 0, tmp = 0;  // the second lies in the first: one folder less to make and to remove
   };
   wire::Offset LaunchText(const std::string& before, const std::string& prefix, const std::string& after) {
     const std::string start = absl::StrCat(before, prefix);
@@ -374,10 +374,9 @@ class PlanMaker {
   }
   PrivateFolders MakePrivateFolders(StepsMaker& steps) {
     PrivateFolders folders;
-    folders.top = LaunchText("", kPrivateFolderPrefix, "");
-    folders.home = LaunchText("", kPrivateFolderPrefix, "/home");
+    folders.home = LaunchText("", kPrivateFolderPrefix, "");
     folders.tmp = LaunchText("", kPrivateFolderPrefix, "/tmp");
-    for (const wire::Offset path : {folders.top, folders.home, folders.tmp}) {
+    for (const wire::Offset path : {folders.home, folders.tmp}) {
       wire::Step step = MakeStep(wire::StepKind::kPrivateFolder);
       step.path_mode = {path, 0700};
       steps.Keeper(step, {"private folder", "make the server's private folder in /tmp", "/filesystem", {}, false});
@@ -387,13 +386,13 @@ class PlanMaker {
 
   wire::Offset Environment(const PrivateFolders& folders) {
     std::vector<std::uint64_t> words;
-    const bool private_home = folders.top != 0 && context_.policy.filesystem.home == policy::HomeMode::kPrivate;
-    const bool private_tmp = folders.top != 0 && context_.policy.filesystem.tmp == policy::TmpMode::kPrivate;
+    const bool private_home = folders.home != 0 && context_.policy.filesystem.home == policy::HomeMode::kPrivate;
+    const bool private_tmp = folders.home != 0 && context_.policy.filesystem.tmp == policy::TmpMode::kPrivate;
     for (const policy::EnvEntry& entry : context_.command.env) {
       if ((private_home && entry.name == "HOME") || (private_tmp && entry.name == "TMPDIR")) continue;
       words.push_back(writer_.Text(absl::StrCat(entry.name, "=", entry.value)));
     }
-    if (private_home) words.push_back(LaunchText("HOME=", kPrivateFolderPrefix, "/home"));
+    if (private_home) words.push_back(LaunchText("HOME=", kPrivateFolderPrefix, ""));
     if (private_tmp) words.push_back(LaunchText("TMPDIR=", kPrivateFolderPrefix, "/tmp"));
     words.push_back(0);
     return writer_.Array(words);
@@ -410,19 +409,19 @@ class PlanMaker {
       AddJailSteps(context_, kind, steps);
     } else {
       folders = MakePrivateFolders(steps);
-      variant.private_folder = folders.top;
+      variant.private_folder = folders.home;
       AddInitStepsWithoutJail(steps);
     }
     ServerSteps server;
     server.filter = Filter(kind);
     if (kind.landlock) {
       const std::vector<wire::Offset> private_folders =
-          folders.top != 0 ? std::vector<wire::Offset>{folders.top} : std::vector<wire::Offset>{};
+          folders.home != 0 ? std::vector<wire::Offset>{folders.home} : std::vector<wire::Offset>{};
       server.landlock_rules = LandlockRules(context_, kind, private_folders, writer_);
     }
     const std::string fallback = context_.layout.home.empty() ? "/" : context_.layout.home;
     server.cwd = !context_.cwd.empty() ? writer_.Text(context_.cwd)
-                 : folders.top != 0    ? folders.home
+                 : folders.home != 0   ? folders.home
                                        : writer_.Text(fallback);
     AddServerSteps(context_, kind, server, steps);
 
