@@ -250,12 +250,9 @@ TEST_F(Initialize, ARefusalFailsWithTheServersWords) {
 }
 
 TEST_F(Initialize, UnsupportedVersionShowsAModernServerAndIsProbedOnceMore) {
-  UseShortProbes();
   Start();
-  Hear("server/discover");
-  const Json request = Hear("initialize");
-  options.probe_timeout = absl::Seconds(30);
-  Refuse(request, -32022, kSupportsModern);
+  Refuse(Hear("server/discover"), -32601);
+  Refuse(Hear("initialize"), -32022, kSupportsModern);
   Answer(Hear("server/discover"), kDiscoverResult);
   ASSERT_TRUE(IsConnected());
   EXPECT_EQ(client->era(), Era::kModern);
