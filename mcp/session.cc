@@ -193,7 +193,7 @@ void Session::Impl::OnConnected(absl::Status status) {
     status = failed->Explain(status);
     failed->Stop([](const launcher::ExitStatus&) {});
     // A server without a common version will not have one after a restart, unless it was not asked which it has.
-    const bool was_assumed = known_era.has_value();
+    const bool was_assumed = options.era == EraChoice::kAuto && known_era == Era::kLegacy;
     known_era.reset();
     const bool is_final = absl::IsFailedPrecondition(status) && !was_assumed;
     AfterEnd(CloseReason::kStartFailed, std::move(status), std::nullopt, is_final);

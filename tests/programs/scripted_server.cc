@@ -104,13 +104,21 @@ string Expand(const string& with, const string& line) {
   }
 }
 
+// Returns when it runs, which is seen by the pipe that its exec closes.
 void StartHelper(const string& token) {
+  int running[2];
+  if (pipe2(running, O_CLOEXEC) != 0) _exit(3);
   const pid_t pid = fork();
-  if (pid != 0) return;
-  setsid();
-  signal(SIGTERM, SIG_IGN);
-  execl(program, program, "start stay", token.c_str(), nullptr);
-  _exit(3);
+  if (pid == 0) {
+    setsid();
+    signal(SIGTERM, SIG_IGN);
+    execl(program, program, "start stay", token.c_str(), nullptr);
+    _exit(3);
+  }
+  close(running[1]);
+  char byte;
+  while (read(running[0], &byte, 1) < 0 && errno == EINTR) continue;
+  close(running[0]);
 }
 
 string Answer(const string& line, const string& rest) {
