@@ -8,6 +8,9 @@ namespace bulkhead::cli {
 
 int RunCommand(const Flags& flags);  // returns only when nothing was started
 int ExplainCommand(const Flags& flags);
+int ListCommand(Command command, const Flags& flags);  // tools, resources, prompts
+int CallCommand(const Flags& flags);
+int RequestCommand(const Flags& flags);
 int CheckCommand(const Flags& flags);
 int DoctorCommand(const Flags& flags);
 int PresetsCommand(const Flags& flags);

@@ -20,6 +20,13 @@ enum class Flag {
   kCwd,
   kStderr,
   kReport,
+  kTool,
+  kArg,
+  kArguments,
+  kMethod,
+  kParams,
+  kTimeout,
+  kEra,
   kJson,
   kVerbose,
   kHelp,
@@ -53,6 +60,16 @@ inline constexpr FlagSpec kFlagSpecs[] = {
     {Flag::kCwd, "--cwd", "DIR", false, "the server's working folder"},
     {Flag::kStderr, "--stderr", "inherit|discard|FILE", false, "where the server's stderr goes; FILE is appended to"},
     {Flag::kReport, "--report", "FILE", false, "after the run: tier, layers, exit and usage, as JSON"},
+    {Flag::kTool, "--tool", "NAME", false, "the tool to call"},
+    {Flag::kArg, "--arg", "NAME=VALUE", true,
+     "an argument of the tool: text where the tool's schema says so, else JSON if it is JSON, else text"},
+    {Flag::kArguments, "--arguments", "JSON", false, "all arguments of the tool, as a JSON object"},
+    {Flag::kMethod, "--method", "NAME", false, "the method to send, e.g. resources/read"},
+    {Flag::kParams, "--params", "JSON", false, "its params, as a JSON object"},
+    {Flag::kTimeout, "--timeout", "DURATION", false,
+     "how long an answer may take, e.g. 90s or 5m; without it the policy's timeouts.request"},
+    {Flag::kEra, "--era", "auto|legacy|modern", false,
+     "which handshake to use: server/discover, then initialize if need be (auto), only initialize, or only the former"},
     {Flag::kJson, "--json", nullptr, false, "print JSON, for scripts"},
     {Flag::kVerbose, "-v", nullptr, true, "say on stderr what was resolved"},
     {Flag::kHelp, "--help", nullptr, true, "print this"},
@@ -92,6 +109,37 @@ inline constexpr CommandSpec kCommandSpecs[] = {
      "Exit code: 0, or what run would have exited with.\n",
      "bulkhead explain --rw /srv/data npx -y @modelcontextprotocol/server-filesystem /srv/data\n", true, 1, kAnyNumber,
      "explain needs a COMMAND to explain"},
+    {Command::kTools, "tools", "tools [flags] COMMAND [ARG...]", "start COMMAND, list the tools it offers, stop it",
+     "The server runs in the same jail as with run. What it writes to stderr is shown when something fails, or with\n"
+     "-v. --json prints the tools as the server sent them.\n"
+     "\n"
+     "Exit code: 0; 1 the server answered with an error; else as for run.\n",
+     "bulkhead tools npx -y @modelcontextprotocol/server-everything\n", true, 1, kAnyNumber,
+     "tools needs a COMMAND to start"},
+    {Command::kResources, "resources", "resources [flags] COMMAND [ARG...]",
+     "start COMMAND, list the resources it offers, stop it", "Like tools, for resources and resource templates.\n",
+     "bulkhead resources node server.js\n", true, 1, kAnyNumber, "resources needs a COMMAND to start"},
+    {Command::kPrompts, "prompts", "prompts [flags] COMMAND [ARG...]",
+     "start COMMAND, list the prompts it offers, stop it", "Like tools, for prompts.\n",
+     "bulkhead prompts node server.js\n", true, 1, kAnyNumber, "prompts needs a COMMAND to start"},
+    {Command::kCall, "call", "call --tool NAME COMMAND [ARG...]",
+     "start COMMAND, call one of its tools, print the result, stop it",
+     "Text is printed as it is; --json prints the whole result as the server sent it. The result is printed before "
+     "the\n"
+     "server is stopped.\n"
+     "\n"
+     "Exit code: 0; 1 the tool failed, or the server answered with an error; else as for run.\n",
+     "bulkhead call --tool read_text_file --arg path=/srv/data/a.txt --ro /srv/data node server.js /srv/data\n"
+     "bulkhead call --tool echo --arguments '{\"message\":\"hello\"}' node server.js\n",
+     true, 1, kAnyNumber, "call needs a COMMAND to start"},
+    {Command::kRequest, "request", "request --method NAME COMMAND [ARG...]",
+     "start COMMAND, send one request, print the result, stop it",
+     "Prints the result. --json prints the raw exchange: the request's line, the answer's line, stderr and how the\n"
+     "server ended. Everything, the start included, has to be done within --timeout (30 s without it).\n"
+     "\n"
+     "Exit code: 0; 1 the server answered with an error; else as for run.\n",
+     "bulkhead request --method resources/read --params '{\"uri\":\"file:///srv/a\"}' node server.js\n", true, 1,
+     kAnyNumber, "request needs a COMMAND to start"},
     {Command::kCheck, "check", "check [flags] FILE...",
      "validate policy files; every error, with file:line and JSON pointer",
      "Prints `FILE: ok`, or every mistake, for each FILE. What run would look at only when it starts something "
@@ -101,7 +149,7 @@ inline constexpr CommandSpec kCommandSpecs[] = {
      "Exit code: 0 all are fine; 1 at least one is not; 64 wrong usage.\n",
      "bulkhead check files.json team.json\n", false, 1, kAnyNumber, "check needs a FILE to validate"},
     {Command::kDoctor, "doctor", "doctor [--json]",
-     "what this machine can enforce, which tier, and what to do about the rest",
+     "what this machine can enforce, and what to do about the rest",
      "Tries every layer by starting a small program in it.\n"
      "\n"
      "Exit code: 0 a tier is reached; 1 none is.\n",
@@ -111,19 +159,46 @@ inline constexpr CommandSpec kCommandSpecs[] = {
      "bulkhead presets\nbulkhead presets node > files.json\n", false, 0, 1, ""},
 };
 
+// Whether `command` talks to the server itself.
+constexpr bool Talks(Command command) {
+  return command == Command::kTools || command == Command::kResources || command == Command::kPrompts ||
+         command == Command::kCall || command == Command::kRequest;
+}
+
 // Whether `command` takes `flag`.
 constexpr bool Takes(Command command, Flag flag) {
-  switch (command) {
-    case Command::kRun:
-      return flag != Flag::kJson;
-    case Command::kExplain:
+  switch (flag) {
+    case Flag::kHelp:
       return true;
-    case Command::kCheck:
-      return flag == Flag::kWorkspace || flag == Flag::kVar || flag == Flag::kHelp;
-    case Command::kDoctor:
-      return flag == Flag::kJson || flag == Flag::kHelp;
-    case Command::kPresets:
-      return flag == Flag::kHelp;
+    case Flag::kJson:
+      return command == Command::kExplain || command == Command::kDoctor || Talks(command);
+    case Flag::kWorkspace:
+    case Flag::kVar:
+      return command != Command::kDoctor && command != Command::kPresets;
+    case Flag::kReport:
+      return command == Command::kRun || command == Command::kExplain;
+    case Flag::kTimeout:
+    case Flag::kEra:
+      return Talks(command);
+    case Flag::kTool:
+    case Flag::kArg:
+    case Flag::kArguments:
+      return command == Command::kCall;
+    case Flag::kMethod:
+    case Flag::kParams:
+      return command == Command::kRequest;
+    case Flag::kPolicy:
+    case Flag::kPreset:
+    case Flag::kRo:
+    case Flag::kRw:
+    case Flag::kNetwork:
+    case Flag::kEnv:
+    case Flag::kCeiling:
+    case Flag::kRequire:
+    case Flag::kCwd:
+    case Flag::kStderr:
+    case Flag::kVerbose:
+      return command == Command::kRun || command == Command::kExplain || Talks(command);
   }
   return false;
 }

@@ -98,6 +98,41 @@ absl::Status SetRequire(const FlagSpec& spec, absl::string_view value, Flags* fl
   return WrongValue(spec, value, {"A", "B", "C"});
 }
 
+absl::Status SetTimeout(const FlagSpec& spec, absl::string_view value, Flags* flags) {
+  absl::Duration timeout;
+  if (!absl::ParseDuration(value, &timeout) || timeout <= absl::ZeroDuration() || timeout > absl::Hours(24)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(spec.name, " ", Quote(value), ": must be a duration of at most a day, e.g. 500ms, 90s or 5m"));
+  }
+  flags->timeout = timeout;
+  return absl::OkStatus();
+}
+
+absl::Status SetEra(const FlagSpec& spec, absl::string_view value, Flags* flags) {
+  if (value == "auto") {
+    flags->era = EraFlag::kAuto;
+  } else if (value == "legacy") {
+    flags->era = EraFlag::kLegacy;
+  } else if (value == "modern") {
+    flags->era = EraFlag::kModern;
+  } else {
+    return WrongValue(spec, value, {"auto", "legacy", "modern"});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddArgument(const FlagSpec& spec, const std::string& value, Flags* flags) {
+  std::map<std::string, std::string> pair;
+  if (absl::Status status = AddPair(spec, value, &pair); !status.ok()) return status;
+  for (const auto& [name, text] : flags->args) {
+    if (name == pair.begin()->first) {
+      return absl::InvalidArgumentError(absl::StrCat(spec.name, " sets ", Quote(name), " twice"));
+    }
+  }
+  flags->args.push_back(*pair.begin());
+  return absl::OkStatus();
+}
+
 absl::Status Apply(const FlagSpec& spec, std::string value, Flags* flags) {
   switch (spec.flag) {
     case Flag::kPolicy:
@@ -126,6 +161,20 @@ absl::Status Apply(const FlagSpec& spec, std::string value, Flags* flags) {
       return SetOnce(spec, std::move(value), &flags->stderr_to);
     case Flag::kReport:
       return SetOnce(spec, std::move(value), &flags->report);
+    case Flag::kTool:
+      return SetOnce(spec, std::move(value), &flags->tool);
+    case Flag::kArg:
+      return AddArgument(spec, value, flags);
+    case Flag::kArguments:
+      return SetOnce(spec, std::move(value), &flags->arguments);
+    case Flag::kMethod:
+      return SetOnce(spec, std::move(value), &flags->method);
+    case Flag::kParams:
+      return SetOnce(spec, std::move(value), &flags->params);
+    case Flag::kTimeout:
+      return SetTimeout(spec, value, flags);
+    case Flag::kEra:
+      return SetEra(spec, value, flags);
     case Flag::kJson:
       flags->json = true;
       return absl::OkStatus();
@@ -170,6 +219,21 @@ absl::StatusOr<std::string> ValueOf(Command command, const FlagSpec& spec, const
   }
   ++*i;
   return next;
+}
+
+// What a command can't do without, and what can't go together.
+absl::Status CheckTogether(Command command, const Flags& flags) {
+  if (command == Command::kCall && !flags.tool) {
+    return absl::InvalidArgumentError(
+        "call needs --tool NAME; `bulkhead tools` with the same COMMAND lists what there is");
+  }
+  if (command == Command::kCall && flags.arguments && !flags.args.empty()) {
+    return absl::InvalidArgumentError("--arg and --arguments can't be used together");
+  }
+  if (command == Command::kRequest && !flags.method) {
+    return absl::InvalidArgumentError("request needs --method NAME, e.g. --method tools/list");
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckRest(const CommandSpec& spec, const std::vector<std::string>& rest) {
@@ -230,6 +294,7 @@ absl::StatusOr<Flags> ParseFlags(Command command, const std::vector<std::string>
   if (i < words.size() && words[i] == "--") ++i;
   flags.rest.insert(flags.rest.end(), words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
   if (absl::Status status = CheckRest(command_spec, flags.rest); !status.ok()) return status;
+  if (absl::Status status = CheckTogether(command, flags); !status.ok()) return status;
   return flags;
 }
 

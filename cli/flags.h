@@ -9,15 +9,19 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "bulkhead/policy/policy.h"
 
 namespace bulkhead::cli {
 
-enum class Command { kRun, kExplain, kCheck, kDoctor, kPresets };
+enum class Command { kRun, kExplain, kTools, kResources, kPrompts, kCall, kRequest, kCheck, kDoctor, kPresets };
+
+enum class EraFlag { kAuto, kLegacy, kModern };
 
 struct Flags {
   bool help = false;  // when set, nothing else counts
@@ -29,6 +33,11 @@ struct Flags {
   std::map<std::string, std::string> env, var;
   std::optional<policy::NetworkMode> network;
   std::optional<policy::Tier> require;
+  // Of the commands that talk to the server.
+  std::optional<absl::Duration> timeout;
+  EraFlag era = EraFlag::kAuto;
+  std::optional<std::string> tool, arguments, method, params;
+  std::vector<std::pair<std::string, std::string>> args;  // of --arg, in order
   // COMMAND and its arguments, the files to check, or the preset's name.
   std::vector<std::string> rest;
 };

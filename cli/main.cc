@@ -22,6 +22,14 @@ int Dispatch(Command command, const Flags& flags) {
       return RunCommand(flags);
     case Command::kExplain:
       return ExplainCommand(flags);
+    case Command::kTools:
+    case Command::kResources:
+    case Command::kPrompts:
+      return ListCommand(command, flags);
+    case Command::kCall:
+      return CallCommand(flags);
+    case Command::kRequest:
+      return RequestCommand(flags);
     case Command::kCheck:
       return CheckCommand(flags);
     case Command::kDoctor:
@@ -34,7 +42,10 @@ int Dispatch(Command command, const Flags& flags) {
 
 int Main(int argc, char** argv) {
   if (argc < 2)
-    return FailUsage(absl::InvalidArgumentError("a command is missing: run, explain, check, doctor or presets"), "");
+    return FailUsage(
+        absl::InvalidArgumentError(
+            "a command is missing: run, explain, tools, resources, prompts, call, request, check, doctor or presets"),
+        "");
   const absl::string_view first(argv[1]);
   if (first == "--help" || first == "-h") return PrintResult(GeneralHelp());
   if (first == "--version") return PrintResult(absl::StrCat("bulkhead ", kVersion, "\n"));

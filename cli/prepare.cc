@@ -34,7 +34,7 @@ int FailWith(Command command, const absl::Status& status, int exit_code) {
 
 }  // namespace
 
-int Prepare(Command command, const Flags& flags, std::optional<Prepared>* prepared) {
+int Load(Command command, const Flags& flags, std::optional<Loaded>* loaded) {
   absl::StatusOr<Request> request = MakeRequest(flags, ReadHost());
   if (!request.ok()) return FailWith(command, request.status(), ExitCodeForRequestError(request.status()));
   absl::StatusOr<std::vector<policy::PolicyText>> ceilings = policy::LoadCeilings(request->ceiling_paths);
@@ -42,15 +42,27 @@ int Prepare(Command command, const Flags& flags, std::optional<Prepared>* prepar
   request->options.ceilings = *std::move(ceilings);
   absl::StatusOr<policy::Policy> policy = LoadRequested(*request, request->options);
   if (!policy.ok()) return Fail(policy.status(), ExitCodeForPolicyError(*request));
-  const absl::StatusOr<policy::ValidatedCommand> valid = policy::ValidateCommand(*policy, request->command);
-  if (!valid.ok()) return FailWith(command, valid.status(), launcher::ExitCodeForStatus(valid.status()));
+  loaded->emplace(Loaded{*std::move(request), *std::move(policy)});
+  return 0;
+}
+
+int FailLaunch(Command command, const absl::Status& status) {
+  return FailWith(command, status, launcher::ExitCodeForStatus(status));
+}
+
+int Prepare(Command command, const Flags& flags, std::optional<Prepared>* prepared) {
+  std::optional<Loaded> loaded;
+  if (const int code = Load(command, flags, &loaded); code != 0) return code;
+  const absl::StatusOr<policy::ValidatedCommand> valid =
+      policy::ValidateCommand(loaded->policy, loaded->request.command);
+  if (!valid.ok()) return FailLaunch(command, valid.status());
   launcher::PlanOptions options;
   options.run_mode = true;
   options.describe_steps = command == Command::kExplain;
   absl::StatusOr<launcher::LaunchPlan> plan =
-      launcher::BuildLaunchPlan(*policy, *valid, launcher::DetectKernelFeatures(), options);
-  if (!plan.ok()) return FailWith(command, plan.status(), launcher::ExitCodeForStatus(plan.status()));
-  prepared->emplace(Prepared{*std::move(request), *std::move(policy), *std::move(plan)});
+      launcher::BuildLaunchPlan(loaded->policy, *valid, launcher::DetectKernelFeatures(), options);
+  if (!plan.ok()) return FailLaunch(command, plan.status());
+  prepared->emplace(Prepared{std::move(loaded->request), std::move(loaded->policy), *std::move(plan)});
   return 0;
 }
 

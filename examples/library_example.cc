@@ -1,42 +1,42 @@
-// Starts a server in its jail and asks it one thing: library-example POLICY COMMAND [ARG...]
-#include <unistd.h>
-
+// Starts a server in its jail and lists its tools: library-example POLICY COMMAND [ARG...]
 #include <iostream>
 
-#include "bulkhead/launcher/process.h"
+#include "asio/io_context.hpp"
+#include "bulkhead/jsonrpc/json_value.h"
+#include "bulkhead/mcp/session.h"
 #include "bulkhead/policy/load.h"
 
 namespace bh = bulkhead;
 
-absl::Status AskOnce(const std::string& policy_file, const bh::policy::CommandRequest& request) {
-  auto policy = bh::policy::LoadPolicy(policy_file);  // what may run
-  if (!policy.ok()) return policy.status();
-  auto command = bh::policy::ValidateCommand(*policy, request);  // may this?
-  if (!command.ok()) return command.status();
-  auto plan = bh::launcher::BuildLaunchPlan(*policy, *command, bh::launcher::DetectKernelFeatures());  // how, here
-  if (!plan.ok()) return plan.status();
-  auto process = bh::launcher::Launch(*plan);  // returns when the server runs; we own its whole tree
-  if (!process.ok()) return process.status();
-
-  const std::string ping = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
-  char answer[4096];
-  ssize_t count = write(process->stdin_fd().get(), ping.data(), ping.size());
-  if (count > 0) count = read(process->stdout_fd().get(), answer, sizeof answer);
-  if (count > 0) std::cout.write(answer, count);
-
-  const bh::launcher::ExitStatus ended = process->Stop();  // the gentle way; the destructor kills
-  std::cout << "tier " << bh::policy::TierName(process->report().tier) << ", " << ended.ToString() << "\n";
-  return absl::OkStatus();
-}
-
 int main(int argc, char** argv) {
   if (argc < 3) return 64;
+  const auto policy = bh::policy::LoadPolicy(argv[1]);  // what may run, and what it may have
+  if (!policy.ok()) {
+    std::cerr << "library-example: " << policy.status().message() << "\n";
+    return 125;
+  }
   bh::policy::CommandRequest request;
   request.argv.assign(argv + 2, argv + argc);
   request.host_cwd = "/";
   request.host_env = {{"PATH", "/usr/bin:/bin"}};  // the policy says which names of it pass
-  const absl::Status status = AskOnce(argv[1], request);
-  if (status.ok()) return 0;
-  std::cerr << "library-example: " << status.message() << "\n";
-  return bh::launcher::ExitCodeForStatus(status);
+
+  asio::io_context io;  // one thread for any number of sessions
+  int exit_code = 0;
+  bh::mcp::Session session(io.get_executor(), *policy, request, {});
+  const auto finish = [&](const absl::Status& status) {
+    if (!status.ok()) std::cerr << "library-example: " << status.message() << "\n";
+    if (!status.ok()) exit_code = bh::launcher::ExitCodeForStatus(status);
+    session.AsyncClose([](bh::mcp::ServerEnd) {});  // the gentle way; the destructor kills
+  };
+  session.AsyncConnect([&](absl::Status connected) {  // starts it, and again when it ends
+    if (!connected.ok()) return finish(connected);
+    std::cout << session.server_info().name << ", tier " << bh::policy::TierName(session.report()->tier) << "\n";
+    session.AsyncList("tools/list", "tools", {}, [&](absl::StatusOr<std::vector<std::string>> tools) {
+      if (!tools.ok()) return finish(tools.status());
+      for (const std::string& tool : *tools) std::cout << "- " << (*bh::jsonrpc::ToJson(tool))["name"] << "\n";
+      finish(absl::OkStatus());
+    });
+  });
+  io.run();
+  return exit_code;
 }

@@ -117,7 +117,11 @@ INSTANTIATE_TEST_SUITE_P(
                       WrongUsage{{"run", "--rw", "~/x", "true"}, "write the full path"},
                       WrongUsage{{"run", ""}, "empty"}, WrongUsage{{"explain", ""}, "empty"},
                       WrongUsage{{"run", "npx -y server"}, "argv"}, WrongUsage{{"explain"}, "explain needs a COMMAND"},
-                      WrongUsage{{"check"}, "check needs a FILE"},
+                      WrongUsage{{"check"}, "check needs a FILE"}, WrongUsage{{"tools"}, "tools needs a COMMAND"},
+                      WrongUsage{{"call", "x"}, "call needs --tool"},
+                      WrongUsage{{"call", "--tool", "t", "--arguments", "[]", "x"}, "must be a JSON object"},
+                      WrongUsage{{"request", "--method", "m", "--params", "{", "x"}, "must be a JSON object"},
+                      WrongUsage{{"tools", "--report", "f", "x"}, "no flag --report"},
                       WrongUsage{{"check", "--json", "x"}, "no flag --json"}, WrongUsage{{"doctor", "x"}, "too many"},
                       WrongUsage{{"presets", "ndoe"}, "did you mean \"node\"?"}));
 
@@ -129,6 +133,11 @@ TEST_F(CliTest, HelpIsEverywhereWithAnExample) {
                                                {"run", "--help"},
                                                {"run", "-h"},
                                                {"explain", "--help"},
+                                               {"tools", "--help"},
+                                               {"resources", "--help"},
+                                               {"prompts", "--help"},
+                                               {"call", "--help"},
+                                               {"request", "--help"},
                                                {"check", "--help"},
                                                {"doctor", "--help"},
                                                {"presets", "--help"}}) {

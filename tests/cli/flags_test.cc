@@ -66,6 +66,43 @@ TEST(FlagsTest, EveryFlagOfRunIsUnderstood) {
   EXPECT_THAT(flags.rest, ElementsAre("server"));
 }
 
+TEST(FlagsTest, EveryFlagOfACallIsUnderstood) {
+  const Flags flags = Parsed(Command::kCall, {"--tool", "sum", "--arg", "a=1", "--arg", "b=x=y", "--timeout", "1m30s",
+                                              "--era", "modern", "--json", "--ro", "/a", "server", "--tool"});
+  EXPECT_EQ(flags.tool, "sum");
+  EXPECT_THAT(flags.args, ElementsAre(Pair("a", "1"), Pair("b", "x=y")));
+  EXPECT_EQ(flags.timeout, absl::Seconds(90));
+  EXPECT_EQ(flags.era, EraFlag::kModern);
+  EXPECT_TRUE(flags.json);
+  EXPECT_THAT(flags.ro, ElementsAre("/a"));
+  EXPECT_THAT(flags.rest, ElementsAre("server", "--tool"));
+  EXPECT_EQ(Parsed(Command::kCall, {"--tool", "t", "--arguments", "{}", "s"}).arguments, "{}");
+}
+
+TEST(FlagsTest, EveryFlagOfARequestIsUnderstood) {
+  const Flags flags = Parsed(Command::kRequest, {"--method", "tools/list", "--params", "{}", "server"});
+  EXPECT_EQ(flags.method, "tools/list");
+  EXPECT_EQ(flags.params, "{}");
+  EXPECT_EQ(flags.timeout, std::nullopt);
+  EXPECT_EQ(flags.era, EraFlag::kAuto);
+}
+
+TEST(FlagsTest, ACallNeedsItsToolAndOneKindOfArguments) {
+  EXPECT_THAT(ErrorOf(Command::kCall, {"server"}), HasSubstr("call needs --tool NAME"));
+  EXPECT_THAT(ErrorOf(Command::kRequest, {"server"}), HasSubstr("request needs --method NAME"));
+  EXPECT_THAT(ErrorOf(Command::kCall, {"--tool", "t", "--arg", "a=1", "--arguments", "{}", "server"}),
+              HasSubstr("can't be used together"));
+  EXPECT_THAT(ErrorOf(Command::kCall, {"--tool", "t", "--arg", "a=1", "--arg", "a=2", "server"}),
+              HasSubstr("sets a twice"));
+}
+
+TEST(FlagsTest, ATimeoutIsADurationOfAtMostADay) {
+  EXPECT_EQ(Parsed(Command::kTools, {"--timeout", "24h", "s"}).timeout, absl::Hours(24));
+  for (const char* wrong : {"24h1ms", "0s", "-1s", "5", "soon", "inf"}) {
+    EXPECT_THAT(ErrorOf(Command::kTools, {"--timeout", wrong, "s"}), HasSubstr("must be a duration")) << wrong;
+  }
+}
+
 TEST(FlagsTest, WithoutFlagsNothingIsAdded) {
   const Flags flags = Parsed(Command::kRun, {"server"});
   EXPECT_FALSE(flags.policy || flags.preset || flags.workspace || flags.cwd || flags.report || flags.stderr_to);
@@ -185,7 +222,8 @@ TEST(FlagsTest, AWordTooManyIsAnError) {
 
 TEST(CommandNameTest, EveryCommandHasItsEntry) {
   for (const Command command :
-       {Command::kRun, Command::kExplain, Command::kCheck, Command::kDoctor, Command::kPresets}) {
+       {Command::kRun, Command::kExplain, Command::kTools, Command::kResources, Command::kPrompts, Command::kCall,
+        Command::kRequest, Command::kCheck, Command::kDoctor, Command::kPresets}) {
     const absl::StatusOr<Command> parsed = ParseCommandName(CommandName(command));
     ASSERT_TRUE(parsed.ok());
     EXPECT_EQ(*parsed, command);

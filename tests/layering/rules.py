@@ -14,7 +14,7 @@ MAY_USE = {
 LIBRARIES = {
     "libseccomp": (r"seccomp\.h", r"launcher/seccomp/generate\w*\.cc", r"launcher/seccomp"),
     "nlohmann_json": (r"nlohmann/", r"(policy|jsonrpc|mcp)/(\w*json\w*|envelope)\.(h|cc)|cli/\w+\.(h|cc)", r"policy|jsonrpc|mcp|cli"),
-    "asio": (r"asio[./]", r"(launcher|jsonrpc|mcp)/\w+\.(h|cc)", r"launcher|jsonrpc|mcp"),
+    "asio": (r"asio[./]", r"(launcher|jsonrpc|mcp|cli)/\w+\.(h|cc)", r"launcher|jsonrpc|mcp|cli"),
 }
 
 # policy/ holds pure values. These headers would give it processes, files, clocks or threads.

@@ -1,0 +1,102 @@
+// call: one tool, its result.
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "bulkhead/cli/commands.h"
+#include "bulkhead/cli/output.h"
+#include "bulkhead/cli/suggest.h"
+#include "bulkhead/cli/talk.h"
+#include "bulkhead/jsonrpc/json_text.h"
+
+namespace bulkhead::cli {
+namespace {
+
+bool IsJson(absl::string_view text) { return jsonrpc::ValidateJson(text) == jsonrpc::JsonError::kNone; }
+
+// --arg says text, the tool's schema says of what type it is.
+std::string ArgumentsJson(const Flags& flags, absl::string_view tool) {
+  const absl::string_view schema = jsonrpc::FindMember(tool, "inputSchema").value_or("");
+  const absl::string_view properties = jsonrpc::FindMember(schema, "properties").value_or("");
+  std::vector<std::string> members;
+  for (const auto& [name, value] : flags.args) {
+    const std::string type = TextMember(jsonrpc::FindMember(properties, name).value_or(""), "type");
+    const bool is_json = type != "string" && IsJson(value);
+    members.push_back(absl::StrCat(jsonrpc::QuoteJson(name), ":", is_json ? value : jsonrpc::QuoteJson(value)));
+  }
+  return absl::StrCat("{", absl::StrJoin(members, ","), "}");
+}
+
+// The tool's declaration, or a complaint that names the nearest.
+absl::StatusOr<std::string> FindTool(Talk& talk, const std::string& name) {
+  auto tools = talk.List("tools/list", "tools");
+  if (!tools.ok()) return tools.status();
+  std::vector<std::string> names;
+  for (std::string& tool : *tools) {
+    names.push_back(TextMember(tool, "name"));
+    if (names.back() == name) return std::move(tool);
+  }
+  const std::string near = DidYouMean(name, names);
+  return absl::NotFoundError(
+      absl::StrCat("the server has no tool ", Quote(name),
+                   near.empty() ? absl::StrCat(" (there are: ", absl::StrJoin(names, ", "), ")") : near));
+}
+
+std::string ContentForPeople(absl::string_view content) {
+  const std::string type = TextMember(content, "type");
+  if (type == "text") {
+    std::string text = Harmless(TextMember(content, "text"));
+    return absl::StrCat(text, absl::EndsWith(text, "\n") ? "" : "\n");
+  }
+  const std::string data = TextMember(content, "data");
+  if (!data.empty()) {
+    return absl::StrCat("[", Harmless(type), " ", Harmless(TextMember(content, "mimeType")), ", ", data.size() / 4 * 3,
+                        " bytes; --json has them]\n");
+  }
+  const absl::string_view resource = jsonrpc::FindMember(content, "resource").value_or(content);
+  const std::string text = TextMember(resource, "text");
+  return absl::StrCat("[", Harmless(type), " ", Harmless(TextMember(resource, "uri")), "]\n", Harmless(text),
+                      text.empty() || absl::EndsWith(text, "\n") ? "" : "\n");
+}
+
+std::string ResultForPeople(absl::string_view result) {
+  std::string text;
+  jsonrpc::ForEachMember(jsonrpc::FindMember(result, "content").value_or(""), [&](const jsonrpc::JsonMember& element) {
+    text += ContentForPeople(element.value);
+    return true;
+  });
+  const auto structured = jsonrpc::FindMember(result, "structuredContent");
+  if (text.empty() && structured) text = absl::StrCat(*structured, "\n");
+  return text;
+}
+
+}  // namespace
+
+int CallCommand(const Flags& flags) {
+  if (flags.arguments && (!IsJson(*flags.arguments) || !absl::StartsWith(*flags.arguments, "{"))) {
+    return FailUsage(absl::InvalidArgumentError("--arguments must be a JSON object, such as {\"path\":\"/srv/a\"}"),
+                     "call");
+  }
+  std::unique_ptr<Talk> talk;
+  if (const int code = Talk::Begin(Command::kCall, flags, &talk); code != 0) return code;
+  const auto tool = FindTool(*talk, *flags.tool);
+  if (!tool.ok()) {
+    Complain(tool.status().message());
+    return absl::IsNotFound(tool.status()) || absl::IsUnknown(tool.status()) ? kExitAnsweredError : kExitFailed;
+  }
+  const std::string arguments = flags.arguments ? *flags.arguments : ArgumentsJson(flags, *tool);
+  const auto reply = talk->Call(
+      "tools/call", absl::StrCat("{\"name\":", jsonrpc::QuoteJson(*flags.tool), ",\"arguments\":", arguments, "}"));
+  if (!reply.ok()) return Fail(reply.status(), kExitFailed);
+  if (reply->error) {
+    if (flags.json) PrintResult(absl::StrCat("{\"error\":", ErrorJson(*reply->error), "}\n"));
+    return FailAnswered("tools/call", *reply->error);
+  }
+  const int printed = PrintResult(flags.json ? absl::StrCat(reply->result, "\n") : ResultForPeople(reply->result));
+  if (printed != 0) return printed;
+  return jsonrpc::FindMember(reply->result, "isError").value_or("") == "true" ? kExitAnsweredError : 0;
+}
+
+}  // namespace bulkhead::cli

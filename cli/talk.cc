@@ -1,0 +1,187 @@
+#include "bulkhead/cli/talk.h"
+
+#include <unistd.h>
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "bulkhead/cli/output.h"
+#include "bulkhead/jsonrpc/json_text.h"
+
+namespace bulkhead::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kQuietTime(700), kRefreshTime(1000);
+constexpr std::chrono::seconds kTailTime(5);  // a server that takes longer to start may have said why
+constexpr std::size_t kProgressColumnsMax = 78;
+
+std::string Escaped(absl::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const bool is_c1 = c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+    if (is_c1 || (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f) {
+      absl::StrAppend(&out, "\\x", absl::BytesToHexString(text.substr(i, is_c1 ? 2 : 1)));
+      if (is_c1) ++i;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+absl::string_view LastLine(absl::string_view text) {
+  const std::size_t newline = text.rfind('\n');
+  return newline == absl::string_view::npos ? text : text.substr(newline + 1);
+}
+
+}  // namespace
+
+// --- ProgressLine ---
+
+ProgressLine::ProgressLine(asio::io_context& io, std::function<std::string()> text)
+    : is_terminal_(isatty(STDERR_FILENO) == 1), text_(std::move(text)), timer_(io) {
+  if (is_terminal_) Await(kQuietTime);
+}
+
+ProgressLine::~ProgressLine() {
+  timer_.cancel();
+  if (is_shown_) (void)!write(STDERR_FILENO, "\r\x1b[K", 4);
+}
+
+void ProgressLine::Show() {
+  if (!is_terminal_) return;
+  is_shown_ = true;
+  std::string line = Escaped(text_());
+  if (line.size() > kProgressColumnsMax) line.resize(kProgressColumnsMax);
+  line = absl::StrCat("\r\x1b[K", line);
+  (void)!write(STDERR_FILENO, line.data(), line.size());
+}
+
+void ProgressLine::Await(std::chrono::milliseconds time) {
+  timer_.expires_after(time);
+  timer_.async_wait([this](asio::error_code cancelled) {
+    if (cancelled) return;
+    Show();
+    Await(kRefreshTime);
+  });
+}
+
+// --- Talk ---
+
+mcp::EraChoice EraOf(const Flags& flags) {
+  switch (flags.era) {
+    case EraFlag::kAuto:
+      return mcp::EraChoice::kAuto;
+    case EraFlag::kLegacy:
+      return mcp::EraChoice::kLegacy;
+    case EraFlag::kModern:
+      return mcp::EraChoice::kModern;
+  }
+  return mcp::EraChoice::kAuto;
+}
+
+Talk::Talk(const Flags& flags, Loaded loaded) : flags_(flags), program_(flags.rest.front()) {
+  mcp::SessionOptions options;
+  options.era = EraOf(flags);
+  options.restart = false;
+  // What it says on stderr is part of an error's message, and otherwise of interest only to those who ask for it.
+  if (!flags.verbose && flags.stderr_to != "inherit") options.on_stderr = [](absl::string_view) {};
+  if (flags.verbose) {
+    options.on_dropped = [](absl::string_view line, absl::string_view why) {
+      Complain(absl::StrCat("a line that ", why, ": ", Quote(line.substr(0, 200))));
+    };
+  }
+  session_ = std::make_unique<mcp::Session>(io_.get_executor(), std::move(loaded.policy),
+                                            std::move(loaded.request.command), std::move(options));
+}
+
+// Runs everything until `start`'s handler was called.
+template <typename Value, typename Start>
+Value Talk::Await(Start start) {
+  std::optional<Value> value;
+  start([&value](Value result) { value.emplace(std::move(result)); });
+  while (!value) io_.run_one();
+  return *std::move(value);
+}
+
+int Talk::Begin(Command command, const Flags& flags, std::unique_ptr<Talk>* talk) {
+  std::optional<Loaded> loaded;
+  if (const int code = Load(command, flags, &loaded); code != 0) return code;
+  talk->reset(new Talk(flags, *std::move(loaded)));
+  Talk& self = **talk;
+  const auto started = std::chrono::steady_clock::now();
+  absl::Status status;
+  {
+    ProgressLine line(self.io_, [&self, started] {
+      const auto time = std::chrono::steady_clock::now() - started;
+      std::string text = absl::StrCat("starting ", self.program_, ": ",
+                                      std::chrono::duration_cast<std::chrono::seconds>(time).count(), " s");
+      const std::string tail = self.session_->stderr_tail();
+      if (time >= kTailTime && !tail.empty()) absl::StrAppend(&text, ", it says: ", LastLine(tail));
+      return text;
+    });
+    status = self.Await<absl::Status>([&self](auto handler) { self.session_->AsyncConnect(std::move(handler)); });
+  }
+  if (status.ok()) return 0;
+  return FailLaunch(command, status);
+}
+
+Talk::~Talk() {
+  Await<mcp::ServerEnd>([this](auto handler) { session_->AsyncClose(std::move(handler)); });
+}
+
+mcp::CallOptions Talk::MakeCallOptions() {
+  mcp::CallOptions options;
+  if (flags_.timeout) options.timeout = *flags_.timeout;
+  if (isatty(STDERR_FILENO) == 1) {
+    options.on_progress = [this](const mcp::Progress& progress) {
+      progress_ = absl::StrCat(progress.progress, progress.total ? absl::StrCat(" of ", *progress.total) : "",
+                               progress.message.empty() ? "" : ": ", progress.message);
+    };
+  }
+  return options;
+}
+
+absl::StatusOr<mcp::Reply> Talk::Call(const std::string& method, const std::string& params) {
+  ProgressLine line(
+      io_, [this, &method] { return absl::StrCat("waiting for ", method, progress_.empty() ? "" : ", ", progress_); });
+  return Await<absl::StatusOr<mcp::Reply>>(
+      [&](auto handler) { session_->AsyncCall(method, params, MakeCallOptions(), std::move(handler)); });
+}
+
+absl::StatusOr<std::vector<std::string>> Talk::List(const std::string& method, const std::string& member) {
+  ProgressLine line(io_, [&method] { return absl::StrCat("waiting for ", method); });
+  return Await<absl::StatusOr<std::vector<std::string>>>(
+      [&](auto handler) { session_->AsyncList(method, member, MakeCallOptions(), std::move(handler)); });
+}
+
+bool Talk::Offers(absl::string_view capability) const {
+  return jsonrpc::FindMember(session_->server_info().capabilities, capability).has_value();
+}
+
+// --- Words ---
+
+std::string Harmless(absl::string_view text) { return isatty(STDOUT_FILENO) == 1 ? Escaped(text) : std::string(text); }
+
+std::string TextMember(absl::string_view object, absl::string_view key) {
+  const auto value = jsonrpc::FindMember(object, key);
+  return value ? jsonrpc::StringValue(*value).value_or("") : "";
+}
+
+std::string ErrorJson(const jsonrpc::ErrorObject& error) {
+  return absl::StrCat("{\"code\":", error.code, ",\"message\":", jsonrpc::QuoteJson(error.message),
+                      error.data.empty() ? "" : absl::StrCat(",\"data\":", error.data), "}");
+}
+
+int FailAnswered(absl::string_view method, const jsonrpc::ErrorObject& error) {
+  Complain(absl::StrCat("the server answered ", method, " with an error: ", Escaped(error.message), " (code ",
+                        error.code, ")", error.data.empty() ? "" : absl::StrCat(": ", Escaped(error.data))));
+  return kExitAnsweredError;
+}
+
+}  // namespace bulkhead::cli

@@ -1,0 +1,151 @@
+// tools, resources, prompts, call and request, as people type them.
+#include <sys/stat.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/cli/bulkhead_process.h"
+
+namespace bulkhead::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+using Words = std::vector<std::string>;
+
+class TalkTest : public ::testing::Test {
+ protected:
+  TalkTest() {
+    // Where every user can reach it: the build's own folder may be closed to others.
+    const std::string built =
+        std::string(getenv("TEST_SRCDIR")) + "/" + getenv("TEST_WORKSPACE") + "/examples/demo-server";
+    std::ifstream in(built, std::ios::binary);
+    server_ = home_.Write("server", std::string(std::istreambuf_iterator<char>(in), {}));
+    chmod(server_.c_str(), 0755);
+  }
+
+  // `bulkhead WORDS... SERVER`
+  Result Ask(Words words) const {
+    words.push_back(server_);
+    return Start(std::move(words));
+  }
+
+  Result Start(Words words) const {
+    Invocation invocation;
+    invocation.words = std::move(words);
+    invocation.env = {{"HOME", home_.path()}, {"PATH", "/usr/bin:/bin"}};
+    invocation.cwd = "/";
+    return RunBulkhead(invocation);
+  }
+
+  TemporaryFolder home_;
+  std::string server_;
+};
+
+TEST_F(TalkTest, ToolsAreListedWithTheirArguments) {
+  const Result result = Ask({"tools"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+  EXPECT_THAT(result.out, AllOf(HasSubstr("echo\n    arguments: text\n    Answers with the text"),
+                                HasSubstr("background?: boolean, command: array")));
+}
+
+TEST_F(TalkTest, ToolsAsJsonAreWhatTheServerSent) {
+  const Result result = Ask({"tools", "--json"});
+  const auto json = nlohmann::json::parse(result.out);
+  ASSERT_EQ(json["tools"].size(), 4u);
+  EXPECT_EQ(json["tools"][0]["name"], "echo");
+}
+
+TEST_F(TalkTest, WhatAServerDoesNotOfferIsSaid) {
+  for (const char* command : {"resources", "prompts"}) {
+    const Result result = Ask({command});
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(result.err, std::string("bulkhead: the server offers no ") + command + "\n");
+  }
+  EXPECT_EQ(Ask({"resources", "--json"}).out, "{\"resources\":[],\"resourceTemplates\":[]}\n");
+}
+
+TEST_F(TalkTest, ACallPrintsTheText) {
+  const Result result = Ask({"call", "--tool", "echo", "--arg", "text=a door"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out, "a door\n");
+  EXPECT_EQ(result.err, "");
+}
+
+TEST_F(TalkTest, TheSchemaSaysWhatAnArgumentIs) {
+  EXPECT_EQ(Ask({"call", "--tool", "echo", "--arg", "text=12"}).out, "12\n");  // text, though it looks like a number
+  const Result spawned = Ask({"call", "--tool", "spawn", "--arg", "command=[\"/bin/echo\", \"spawned\"]"});
+  EXPECT_THAT(spawned.out, HasSubstr("spawned"));
+  EXPECT_EQ(Ask({"call", "--tool", "echo", "--arguments", "{\"text\":\"x\"}"}).out, "x\n");
+}
+
+TEST_F(TalkTest, AToolThatFailsIsOne) {
+  const Result result = Ask({"call", "--tool", "read_file", "--arg", "path=/nowhere"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.out, HasSubstr("/nowhere"));
+}
+
+TEST_F(TalkTest, AToolThatIsNotThereIsNamedWithTheNearest) {
+  const Result result = Ask({"call", "--tool", "ehco"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.err, "bulkhead: the server has no tool ehco; did you mean \"echo\"?\n");
+}
+
+TEST_F(TalkTest, TheServerIsInTheJail) {
+  const std::string secret = home_.Write("secret", "the secret");
+  const Result inside = Ask({"call", "--tool", "read_file", "--arg", "path=" + secret});
+  EXPECT_EQ(inside.exit_code, 1);
+  EXPECT_THAT(inside.out, HasSubstr("No such file"));
+  const Result granted = Ask({"call", "--ro", secret, "--tool", "read_file", "--arg", "path=" + secret});
+  EXPECT_EQ(granted.exit_code, 0);
+  EXPECT_THAT(granted.out, StartsWith("the secret"));
+}
+
+TEST_F(TalkTest, ARequestPrintsTheResultOrTheWholeExchange) {
+  EXPECT_EQ(Ask({"request", "--method", "ping"}).out, "{}\n");
+  const auto json = nlohmann::json::parse(Ask({"request", "--json", "--method", "ping"}).out);
+  EXPECT_EQ(json["request"]["method"], "ping");
+  EXPECT_EQ(json["response"]["result"], nlohmann::json::object());
+  EXPECT_EQ(json["request"]["id"], json["response"]["id"]);
+  EXPECT_EQ(json["stderr"], nullptr);
+  EXPECT_EQ(json["exit"]["code"], 0);
+}
+
+TEST_F(TalkTest, AnErrorOfTheServerIsOne) {
+  const Result result = Ask({"request", "--method", "no/such"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, HasSubstr("the server answered no/such with an error: "));
+  const auto json = nlohmann::json::parse(Ask({"request", "--json", "--method", "no/such"}).out);
+  EXPECT_EQ(json["response"]["error"]["code"], -32601);
+}
+
+TEST_F(TalkTest, AServerThatEndsIsNamedWithItsLastWords) {
+  const Result result = Start({"tools", "/bin/sh", "-c", "echo no database >&2; exit 3"});
+  EXPECT_EQ(result.exit_code, 125);
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, AllOf(HasSubstr("exited with code 3"), HasSubstr("bulkhead: no database\n")));
+}
+
+TEST_F(TalkTest, ExitCodesAreThoseOfRun) {
+  EXPECT_EQ(Start({"tools", "/no/such/server"}).exit_code, 127);
+  EXPECT_EQ(Start({"call", "--tool", "x", "/etc/passwd"}).exit_code, 126);
+  EXPECT_EQ(Start({"request", "--method", "ping", "--policy", "/no/such.json", "/bin/true"}).exit_code, 125);
+}
+
+TEST_F(TalkTest, ARequestIsDoneWithinItsTimeout) {
+  const Result result = Start({"request", "--timeout", "300ms", "--method", "ping", "/bin/sleep", "100"});
+  EXPECT_THAT(result.err, HasSubstr("no answer to ping within 300ms"));
+  EXPECT_EQ(result.exit_code, 125);
+}
+
+}  // namespace
+}  // namespace bulkhead::cli
