@@ -9,6 +9,9 @@ echo "== launching"
 "$BENCH_BIN/launch_bench" "$bulkhead" "$BENCH_BIN/tiny" "$rounds" 10
 "$BENCH_BIN/launch_bench" "$bulkhead" "$BENCH_BIN/tiny" "$rounds" 2048
 
+echo "== messages"
+"$BENCH_BIN/messages/message_bench" "$BENCH_BIN/messages/echo"
+
 echo "== memory of keeper and jail init beside a server"
 coproc SERVER { exec "$bulkhead" run /bin/sh -c 'echo up; exec cat'; }
 keeper=$SERVER_PID

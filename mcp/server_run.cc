@@ -51,15 +51,17 @@ absl::StatusOr<std::shared_ptr<ServerRun>> ServerRun::Start(asio::any_io_executo
   auto process = launcher::Launch(*plan, executor, launch_options);
   if (!process.ok()) return process.status();
   std::shared_ptr<ServerRun> run(
-      new ServerRun(std::move(executor), *std::move(process), plan->program(), std::move(handlers)));
+      new ServerRun(std::move(executor), *std::move(process), plan->program(), plan->hints(), std::move(handlers)));
   run->Converse(std::move(options));
   return run;
 }
 
-ServerRun::ServerRun(asio::any_io_executor executor, launcher::Process process, std::string program, Handlers handlers)
+ServerRun::ServerRun(asio::any_io_executor executor, launcher::Process process, std::string program,
+                     std::vector<std::string> hints, Handlers handlers)
     : executor_(std::move(executor)),
       process_(std::move(process)),
       program_(std::move(program)),
+      hints_(std::move(hints)),
       handlers_(std::move(handlers)),
       stderr_(executor_),
       timer_(executor_) {}
@@ -126,8 +128,10 @@ absl::Status ServerRun::Explain(const absl::Status& why) const {
   for (int line = 0; line < kLines && begin != std::string::npos && begin > 0; ++line)
     begin = tail.rfind('\n', begin - 1);
   if (begin != std::string::npos && begin > 0) tail.erase(0, begin + 1);
-  return absl::Status(why.code(), absl::StrCat("server ", program_, ": ", why.message(),
-                                               tail.empty() ? "" : absl::StrCat("; the last of its stderr:\n", tail)));
+  std::string text = absl::StrCat("server ", program_, ": ", why.message());
+  if (!tail.empty()) absl::StrAppend(&text, "; the last of its stderr:\n", tail);
+  for (const std::string& hint : hints_) absl::StrAppend(&text, "\nnote: ", hint);
+  return absl::Status(why.code(), text);
 }
 
 // --- The end ---

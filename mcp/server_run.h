@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
@@ -57,7 +58,7 @@ class ServerRun : public std::enable_shared_from_this<ServerRun> {
   const launcher::EnforcementReport& report() const { return process_->report(); }
   std::string stderr_tail() const;
   void DrainStderr();  // what is in the pipe by now
-  // `why`, with the server's name and what it last wrote to stderr.
+  // `why`, with the server's name, what it last wrote to stderr, and the plan's hints.
   absl::Status Explain(const absl::Status& why) const;
 
   // The gentle end. Completes in bounded time, when the tree is gone; the run keeps itself alive until then.
@@ -67,7 +68,8 @@ class ServerRun : public std::enable_shared_from_this<ServerRun> {
   void Kill();
 
  private:
-  ServerRun(asio::any_io_executor executor, launcher::Process process, std::string program, Handlers handlers);
+  ServerRun(asio::any_io_executor executor, launcher::Process process, std::string program,
+            std::vector<std::string> hints, Handlers handlers);
   void Converse(ClientOptions options);
   void ReadStderr();
   bool ReadStderrPiece();
@@ -79,6 +81,7 @@ class ServerRun : public std::enable_shared_from_this<ServerRun> {
   asio::any_io_executor executor_;
   std::optional<launcher::Process> process_;
   std::string program_;
+  std::vector<std::string> hints_;  // of the plan: why it may not have what it needs
   Handlers handlers_;
   std::unique_ptr<Client> client_;
   asio::posix::stream_descriptor stderr_;

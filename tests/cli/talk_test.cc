@@ -135,6 +135,13 @@ TEST_F(TalkTest, AServerThatEndsIsNamedWithItsLastWords) {
   EXPECT_THAT(result.err, AllOf(HasSubstr("exited with code 3"), HasSubstr("bulkhead: no database\n")));
 }
 
+TEST_F(TalkTest, AServerThatCannotSeeItsFileIsToldHow) {
+  const std::string script = home_.Write("server.sh", "exit 0");
+  const Result result = Start({"tools", "/bin/sh", script});
+  EXPECT_EQ(result.exit_code, 125);
+  EXPECT_THAT(result.err, HasSubstr("add --ro " + script));
+}
+
 TEST_F(TalkTest, ExitCodesAreThoseOfRun) {
   EXPECT_EQ(Start({"tools", "/no/such/server"}).exit_code, 127);
   EXPECT_EQ(Start({"call", "--tool", "x", "/etc/passwd"}).exit_code, 126);
