@@ -7,8 +7,22 @@
 #include "bulkhead/cli/output.h"
 #include "bulkhead/cli/request.h"
 #include "bulkhead/policy/load.h"
+#include "bulkhead/policy/warnings.h"
 
 namespace bulkhead::cli {
+namespace {
+
+policy::WarningContext MakeContext(const std::string& file, const Host& host) {
+  policy::WarningContext context;
+  if (!host.home.empty()) context.home = host.home;
+  if (const auto path = host.env.find("PATH"); path != host.env.end()) context.path_list = path->second;
+  const absl::StatusOr<std::string> absolute = AbsolutePath("FILE", file, host);
+  if (absolute.ok()) context.policy_files.push_back(*absolute);
+  context.policy_files.emplace_back(policy::kSystemCeilingPath);
+  return context;
+}
+
+}  // namespace
 
 int CheckCommand(const Flags& flags) {
   const Host host = ReadHost();
@@ -27,9 +41,15 @@ int CheckCommand(const Flags& flags) {
   for (const std::string& file : flags.rest) {
     const absl::StatusOr<policy::Policy> policy = policy::LoadPolicy(file, options, kNoCeiling);
     if (policy.ok()) {
+      bool is_fine = true;
       for (const std::string& warning : (*policy)->warnings)
         absl::StrAppend(&out, Quote(file), ": note: ", warning, "\n");
-      absl::StrAppend(&out, Quote(file), ": ok\n");
+      for (const std::string& warning : policy::Warnings(*policy, MakeContext(file, host))) {
+        is_fine = is_fine && !flags.strict;
+        absl::StrAppend(&out, "warning: ", warning, "\n");
+      }
+      if (is_fine) absl::StrAppend(&out, Quote(file), ": ok\n");
+      all_fine = all_fine && is_fine;
     } else {
       all_fine = false;
       absl::StrAppend(&out, policy.status().message(), "\n");

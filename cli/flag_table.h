@@ -28,6 +28,7 @@ enum class Flag {
   kTimeout,
   kEra,
   kJson,
+  kStrict,
   kVerbose,
   kHelp,
 };
@@ -71,6 +72,7 @@ inline constexpr FlagSpec kFlagSpecs[] = {
     {Flag::kEra, "--era", "auto|legacy|modern", false,
      "which handshake to use: server/discover, then initialize if need be (auto), only initialize, or only the former"},
     {Flag::kJson, "--json", nullptr, false, "print JSON, for scripts"},
+    {Flag::kStrict, "--strict", nullptr, false, "count a warning as a mistake"},
     {Flag::kVerbose, "-v", nullptr, true, "say on stderr what was resolved"},
     {Flag::kHelp, "--help", nullptr, true, "print this"},
 };
@@ -142,11 +144,11 @@ inline constexpr CommandSpec kCommandSpecs[] = {
      kAnyNumber, "request needs a COMMAND to start"},
     {Command::kCheck, "check", "check [flags] FILE...",
      "validate policy files; every error, with file:line and JSON pointer",
-     "Prints `FILE: ok`, or every mistake, for each FILE. What run would look at only when it starts something "
-     "(whether\n"
-     "a granted path or a program exists) is not looked at.\n"
+     "Prints `FILE: ok`, or every mistake, for each FILE; and warns of grants that defeat the jail, such as the home\n"
+     "folder or a folder on PATH to write. What run would look at only when it starts something (whether a granted\n"
+     "path or a program exists) is not looked at.\n"
      "\n"
-     "Exit code: 0 all are fine; 1 at least one is not; 64 wrong usage.\n",
+     "Exit code: 0 all are fine; 1 at least one is not, or, with --strict, has a warning; 64 wrong usage.\n",
      "bulkhead check files.json team.json\n", false, 1, kAnyNumber, "check needs a FILE to validate"},
     {Command::kDoctor, "doctor", "doctor [--json]",
      "what this machine can enforce, and what to do about the rest",
@@ -175,6 +177,8 @@ constexpr bool Takes(Command command, Flag flag) {
     case Flag::kWorkspace:
     case Flag::kVar:
       return command != Command::kDoctor && command != Command::kPresets;
+    case Flag::kStrict:
+      return command == Command::kCheck;
     case Flag::kReport:
       return command == Command::kRun || command == Command::kExplain;
     case Flag::kTimeout:

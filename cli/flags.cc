@@ -178,6 +178,9 @@ absl::Status Apply(const FlagSpec& spec, std::string value, Flags* flags) {
     case Flag::kJson:
       flags->json = true;
       return absl::OkStatus();
+    case Flag::kStrict:
+      flags->strict = true;
+      return absl::OkStatus();
     case Flag::kVerbose:
       flags->verbose = true;
       return absl::OkStatus();

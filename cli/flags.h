@@ -27,6 +27,7 @@ struct Flags {
   bool help = false;  // when set, nothing else counts
   bool verbose = false;
   bool json = false;
+  bool strict = false;
   // As given: relative paths are made absolute in request.h.
   std::optional<std::string> policy, preset, workspace, cwd, report, stderr_to;
   std::vector<std::string> ro, rw, ceilings;

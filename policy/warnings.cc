@@ -73,11 +73,12 @@ class Warner {
   }
 
  private:
-  void Add(absl::string_view pointer, absl::string_view what) {
-    warnings_.push_back(absl::StrCat(pointer, ": ", what));
-  }
+  void Add(absl::string_view pointer, absl::string_view what) { AddAt(policy_.name, pointer, what); }
   void Add(absl::string_view pointer, const PathGrant& grant, absl::string_view what) {
-    Add(absl::StrCat(grant.origin, ": ", pointer), absl::StrCat(Quote(grant.path), " ", what));
+    AddAt(grant.origin, pointer, absl::StrCat(Quote(grant.path), " ", what));
+  }
+  void AddAt(absl::string_view place, absl::string_view pointer, absl::string_view what) {
+    warnings_.push_back(absl::StrCat(place, ": ", pointer, ": ", what));
   }
 
   std::string InHome(absl::string_view name) const { return absl::StrCat(*context_.home, "/", name); }

@@ -18,8 +18,8 @@ struct WarningContext {
   std::vector<std::string> policy_files;  // the policy and the ceilings, wherever they were read from
 };
 
-// One text for each, in the order of the file: "files.json:7: /filesystem/rw: lets ...; what would help", or without a
-// line for what is no path. Paths are compared as text: links are not looked at. Never an environment value.
+// One text for each, in the order of the file: "files.json:7: /filesystem/rw: lets ...; what would help", or without
+// the line for what is no path. Paths are compared as text: links are not looked at. Never an environment value.
 std::vector<std::string> Warnings(const Policy& policy, const WarningContext& context);
 
 }  // namespace bulkhead::policy

@@ -392,6 +392,20 @@ TEST_F(CliTest, ExplainAsJsonHasAVersionAndTheWholePlan) {
   EXPECT_TRUE(granted) << json["files"];
 }
 
+TEST_F(CliTest, CheckWarnsOfWhatDefeatsTheJail) {
+  const std::string wide = home_.Write("wide.json", R"({"version": 1, "require": "C", "filesystem": {"ro": ["/"]}})");
+  const Result warned = Bulkhead({"check", wide});
+  EXPECT_EQ(warned.exit_code, 0);
+  EXPECT_THAT(warned.out, AllOf(HasSubstr("warning: " + wide + ": /require: in tier C"),
+                                HasSubstr("warning: " + wide + ":1: /filesystem/ro: \"/\" is the whole disk"),
+                                HasSubstr(wide + ": ok\n")));
+  const Result strict = Bulkhead({"check", "--strict", wide});
+  EXPECT_EQ(strict.exit_code, 1);
+  EXPECT_THAT(strict.out, AllOf(HasSubstr("/require: in tier C"), ::testing::Not(HasSubstr(": ok"))));
+  const std::string good = home_.Write("good.json", R"({"version": 1, "extends": ["preset:node"]})");
+  EXPECT_EQ(Bulkhead({"check", "--strict", good}).exit_code, 0);
+}
+
 TEST_F(CliTest, CheckSaysWhichFilesAreFineAndEveryMistake) {
   const std::string good = home_.Write("good.json", R"({"version": 1, "extends": ["preset:node"]})");
   const std::string bad = home_.Write("bad.json", "{\n\"version\": 1,\n\"bogus\": 1,\n\"user\": 7\n}");

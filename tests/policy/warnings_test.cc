@@ -56,7 +56,7 @@ TEST_P(WarnedOfTest, InOneLine) {
 INSTANTIATE_TEST_SUITE_P(
     Grants, WarnedOfTest,
     ::testing::Values(
-        Case{R"("require": "C")", "/require: in tier C files are not kept apart"},
+        Case{R"("require": "C")", "files.json: /require: in tier C files are not kept apart"},
         Case{R"("user": "root")", "/user: root has rights"},
         Case{R"("command": {"args": {"deny": ["--x"]}})", "/command/args: patterns catch mistakes and are no boundary"},
         Case{R"("command": {"args": {"allow": ["a"]}})", "/command/args: patterns"},
