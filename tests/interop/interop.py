@@ -6,7 +6,7 @@ the tier that was wanted and the network that was granted; nothing of ours is on
 Tier B is reached by making user namespaces fail (tests/programs/deny.cc).
 
 Then INTERFACE.md's host configuration, pasted as it is, driven by the TypeScript SDK's own client and by the Inspector;
-`printf ... | bulkhead run ...`; and an empty npm cache.
+`printf ... | bulkhead run ...`; an empty npm cache; and Bulkhead as the client, in both eras.
 
 One line a case. Exit code 0 only if all passed.
 """
@@ -343,6 +343,104 @@ def run_pasted(everyone):
     return results
 
 
+EVERYTHING = f"{APP}/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
+MODERN = f"{APP}/modern_server.mjs"
+NOTE = "demo://resource/static/document/features.md"
+PROMPT = {"type": "ref/prompt", "name": "completable-prompt"}
+
+# (server, era, [(method, params)]): every method that each of them offers.
+CONVERSATIONS = (
+    (
+        EVERYTHING,
+        "legacy",
+        (
+            ("ping", None),
+            ("logging/setLevel", {"level": "error"}),
+            ("tools/list", None),
+            ("tools/call", {"name": "get-sum", "arguments": {"a": 1, "b": 2}}),
+            ("resources/list", None),
+            ("resources/templates/list", None),
+            ("resources/read", {"uri": NOTE}),
+            ("resources/subscribe", {"uri": NOTE}),
+            ("resources/unsubscribe", {"uri": NOTE}),
+            ("prompts/list", None),
+            ("prompts/get", {"name": "simple-prompt"}),
+            ("completion/complete", {"ref": PROMPT, "argument": {"name": "department", "value": "E"}}),
+        ),
+    ),
+    (
+        MODERN,
+        "modern",
+        (
+            ("server/discover", None),
+            ("tools/list", None),
+            ("tools/call", {"name": "echo", "arguments": {"message": "hello \u2028 \U0001f6a2"}}),
+            ("resources/list", None),
+            ("resources/templates/list", None),
+            ("resources/read", {"uri": "note://one"}),
+            ("prompts/list", None),
+            ("prompts/get", {"name": "greet", "arguments": {"name": "the crew"}}),
+        ),
+    ),
+)
+
+
+def without_meta(result):
+    """Of a modern result what a legacy one has, too."""
+    for key in ("_meta", "resultType", "ttlMs", "cacheScope"):
+        result.pop(key, None)
+    return result
+
+
+def run_client(identity):
+    """Bulkhead as the client: each method gives what it gives to one that speaks to the server without Bulkhead."""
+    results = []
+    with tempfile.TemporaryDirectory(prefix="bulkhead-interop.") as work:
+        os.chmod(work, 0o755)
+        identity.own(work)
+        for script, era, requests in CONVERSATIONS:
+            name = f"client, {os.path.basename(script) if era == 'modern' else 'everything'}, {era}, {identity.name}"
+            try:
+                compare_client(script, era, requests, identity, work)
+                results.append((name, None))
+            except (Failed, ValueError, KeyError) as error:
+                results.append((name, str(error)))
+    return results
+
+
+def compare_client(script, era, requests, identity, work):
+    with_control = [one for one in requests if one[0] != "server/discover"]  # the control speaks legacy
+    messages = [peer.INITIALIZE, peer.INITIALIZED]
+    messages += [peer.request(2 + i, method, params or {}) for i, (method, params) in enumerate(with_control)]
+    control = peer.converse(["node", script], messages, identity, work)
+    expected = {method: json.loads(control.answers[2 + i])["result"] for i, (method, _) in enumerate(with_control)}
+    for method, params in requests:
+        command = [f"{APP}/bin/bulkhead", "request", "--json", "--workspace", APP, "--method", method]
+        command += ["--params", json.dumps(params)] if params else []
+        if NODE_ELSEWHERE is not None:
+            command += ["--policy", policy_file("node", "elsewhere")]
+        host = subprocess.run(
+            command + ["node", script],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            cwd=work,
+            env=identity.environment({}),
+            timeout=peer.ANSWER_SECONDS_MAX,
+            check=False,
+            **identity.popen_arguments(),
+        )
+        expect(host.returncode == 0, f"{method}: exit code {host.returncode}: {host.stderr[-1000:]!r}")
+        said = json.loads(host.stdout)
+        spoken = "modern" if "_meta" in said["request"].get("params", {}) else "legacy"
+        expect(spoken == era, f"{method} was sent in the {spoken} era")
+        result = said["response"]["result"]
+        if method == "server/discover":
+            expect("2026-07-28" in result["supportedVersions"], f"discover: {result}")
+        else:
+            wanted = without_meta(expected[method])
+            expect(without_meta(result) == wanted, f"{method}: {result}, without Bulkhead {wanted}")
+
+
 class Stopped(BaseException):
     """SIGTERM came."""
 
@@ -388,6 +486,7 @@ def jobs(everyone):
             yield server.name, run_server, (server, identity, user)
         yield "printf | filesystem", run_piped, (identity, user)
         yield "filesystem by npx, cold cache", run_cold, (identity, user)
+        yield "client", run_client, (identity,)
 
 
 def policy_file(preset, kind):
@@ -411,6 +510,7 @@ def prepare_app():
         (os.environ["DEMO_SERVER"], "bin/demo-server"),
         (os.path.join(PROGRAMS, "fake_uvx"), "bin/uvx"),
         (os.path.join(PROGRAMS, "py_server.py"), "py_server.py"),
+        (os.path.join(HERE, "modern_server.mjs"), "modern_server.mjs"),
     ):
         partial = os.path.join(APP, target + ".new")
         shutil.copyfile(source, partial)
