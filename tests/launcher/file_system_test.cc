@@ -70,13 +70,15 @@ TEST_F(FileSystemTest, ErrorsNameWhatIsAtFault) {
 TEST_F(FileSystemTest, AsManyLinksAsTheKernelFollows) {
   host_.File("link0", "");
   for (int i = 1; i <= kSymlinksMax + 1; ++i) host_.Link(absl::StrCat("link", i - 1), absl::StrCat("link", i));
-  for (const int links : {kSymlinksMax - 1, kSymlinksMax, kSymlinksMax + 1}) {
-    SCOPED_TRACE(links);
-    const std::string path = host_ / absl::StrCat("link", links);
-    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    EXPECT_EQ(fd >= 0, links <= kSymlinksMax) << "the kernel";
+  // The kernel's own limit. It begins a walk anew when somebody mounts something meanwhile, as other tests do, and goes on
+  // counting: only up to half the limit is it sure to come through.
+  for (const int links : {kSymlinksMax / 2, kSymlinksMax + 1}) {
+    const int fd = open((host_ / absl::StrCat("link", links)).c_str(), O_RDONLY | O_CLOEXEC);
+    EXPECT_EQ(fd >= 0, links <= kSymlinksMax) << "the kernel, " << links;
     if (fd >= 0) close(fd);
-    EXPECT_EQ(ResolvePath(path).ok(), links <= kSymlinksMax);
+  }
+  for (const int links : {kSymlinksMax - 1, kSymlinksMax, kSymlinksMax + 1}) {
+    EXPECT_EQ(ResolvePath(host_ / absl::StrCat("link", links)).ok(), links <= kSymlinksMax) << links;
   }
 }
 
