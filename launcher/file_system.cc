@@ -21,6 +21,8 @@
 namespace bulkhead::launcher {
 namespace {
 
+constexpr int kOpenAttemptsMax = 1000;
+
 absl::Status CantUse(absl::string_view path, absl::string_view at, int error) {
   const std::string where = at == path ? "" : absl::StrCat(" at \"", at, "\"");
   if (error == ENOENT)
@@ -91,7 +93,11 @@ absl::StatusOr<ResolvedPath> ResolvePathBeneath(absl::string_view path, absl::st
   open_how how = {};
   how.flags = O_PATH | O_CLOEXEC;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-  const UniqueFd found(static_cast<int>(syscall(SYS_openat2, folder.get(), relative.c_str(), &how, sizeof how)));
+  UniqueFd found;
+  // openat2(2): EAGAIN when somebody mounts or renames something while a link is followed upwards; to be tried again.
+  for (int attempt = 0; !found.valid() && (attempt == 0 || errno == EAGAIN) && attempt < kOpenAttemptsMax; ++attempt) {
+    found.reset(static_cast<int>(syscall(SYS_openat2, folder.get(), relative.c_str(), &how, sizeof how)));
+  }
   if (!found.valid() && errno == EXDEV) {
     return absl::PermissionDeniedError(absl::StrCat("\"", path, "\" leads out of \"", beneath,
                                                     "\" through a link, to \"", resolved->real,

@@ -70,8 +70,8 @@ TEST_F(FileSystemTest, ErrorsNameWhatIsAtFault) {
 TEST_F(FileSystemTest, AsManyLinksAsTheKernelFollows) {
   host_.File("link0", "");
   for (int i = 1; i <= kSymlinksMax + 1; ++i) host_.Link(absl::StrCat("link", i - 1), absl::StrCat("link", i));
-  // The kernel's own limit. It begins a walk anew when somebody mounts something meanwhile, as other tests do, and goes on
-  // counting: only up to half the limit is it sure to come through.
+  // The kernel's own limit. It begins a walk anew when somebody mounts something meanwhile, as other tests do, and goes
+  // on counting: only up to half the limit is it sure to come through.
   for (const int links : {kSymlinksMax / 2, kSymlinksMax + 1}) {
     const int fd = open((host_ / absl::StrCat("link", links)).c_str(), O_RDONLY | O_CLOEXEC);
     EXPECT_EQ(fd >= 0, links <= kSymlinksMax) << "the kernel, " << links;
