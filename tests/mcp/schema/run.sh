@@ -6,13 +6,13 @@
 # Builds and runs the tests that hold a conversation, collects what the client wrote, and checks it: always against the
 # schemas inside the MCP SDKs from npm, and with MCP_SCHEMA_DIR also against the specification's own JSON Schemas,
 # which lie there as VERSION/schema.json. Needs bazel, node and npm. The npm packages are kept in a folder of everyone's
-# reach: BULKHEAD_SCHEMA_CACHE, or /var/tmp/bulkhead-schema-UID. The last line is "N passed, N failed".
+# reach: BULKHEAD_SCHEMA_CACHE, or /var/tmp/bulkhead-mcp-schema-UID. The last line is "N passed, N failed".
 set -euo pipefail
 umask 022
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../../.." && pwd)
-cache=${BULKHEAD_SCHEMA_CACHE:-/var/tmp/bulkhead-schema-$(id -u)}
+cache=${BULKHEAD_SCHEMA_CACHE:-/var/tmp/bulkhead-mcp-schema-$(id -u)}
 read -r -a bazel <<< "${BAZEL:-bazel}"
 
 for program in "${bazel[0]}" node npm; do
