@@ -5,8 +5,9 @@ cd "$(dirname "$0")/.."
 rounds=${1:-100}
 bulkhead=${BULKHEAD:-$PWD/bin/bulkhead}
 
-# Where the server's user can reach it when root runs this: Bazel's folders lie in root's home.
-folder=$(mktemp -d)
+# In a place that the server's user can reach when root runs this (Bazel's folders lie in root's home), and that bwrap
+# shows (its /tmp is its own).
+folder=$(mktemp -d -p /var/tmp)
 trap 'rm -rf "$folder"' EXIT
 chmod 755 "$folder"
 install -m 755 "$BENCH_BIN/tiny" "$folder/tiny"
