@@ -308,12 +308,12 @@ TEST(EnvTest, WhatIsNoVariableNeverPasses) {
 
 TEST(EnvTest, CredentialsInAddressesOfPackagesStayOutside) {
   CommandRequest request = Request({"uvx", "x"});
-  request.host_env = {{"UV_INDEX_URL", "https://u:canary@pypi.example"}, {"UV_DEFAULT_INDEX", "https://pypi.example"}};
+  request.host_env = {{"UV_INDEX_URL", "https://u:canary@packages.example"}, {"UV_DEFAULT_INDEX", "https://packages.example"}};
   const absl::StatusOr<Policy> policy = ParsePolicy({"preset:uvx", *PresetText("uvx")}, Host());
   const absl::StatusOr<ValidatedCommand> command = ValidateCommand(*policy, request);
   ASSERT_TRUE(command.ok());
   EXPECT_THAT(command->env_dropped, ElementsAre("UV_INDEX_URL: holds a credential"));
-  EXPECT_THAT(EnvOf(*command), ::testing::Contains(Pair("UV_DEFAULT_INDEX", "https://pypi.example")));
+  EXPECT_THAT(EnvOf(*command), ::testing::Contains(Pair("UV_DEFAULT_INDEX", "https://packages.example")));
 }
 
 TEST(EnvTest, SizesAreBounded) {

@@ -217,12 +217,12 @@ TEST(EnvNamesTest, WhatMakesProgramsRunOtherCodeNeverPasses) {
 }
 
 TEST(EnvNamesTest, AddressesOfPackagesPassOnlyWithoutAPassword) {
-  EXPECT_EQ(WhyValueNeverInherited("UV_INDEX_URL", "https://u:p@pypi.example/simple"), "holds a credential");
-  EXPECT_EQ(WhyValueNeverInherited("UV_INDEX", "a=https://pypi.example/ b=https://t@pypi.example/"),
+  EXPECT_EQ(WhyValueNeverInherited("UV_INDEX_URL", "https://u:p@packages.example/simple"), "holds a credential");
+  EXPECT_EQ(WhyValueNeverInherited("UV_INDEX", "a=https://packages.example/ b=https://t@packages.example/"),
             "holds a credential");
-  EXPECT_EQ(WhyValueNeverInherited("npm_config_registry", "https://u:p@npm.example"), "holds a credential");
-  EXPECT_EQ(WhyValueNeverInherited("npm_config_registry", "https://npm.example/@scope/x"), "");
-  EXPECT_EQ(WhyValueNeverInherited("UV_INDEX_URL", "https://pypi.example/a@b"), "");
+  EXPECT_EQ(WhyValueNeverInherited("npm_config_registry", "https://u:p@packages.example"), "holds a credential");
+  EXPECT_EQ(WhyValueNeverInherited("npm_config_registry", "https://packages.example/@scope/x"), "");
+  EXPECT_EQ(WhyValueNeverInherited("UV_INDEX_URL", "https://packages.example/a@b"), "");
   EXPECT_EQ(WhyValueNeverInherited("HTTPS_PROXY", "http://u:p@proxy.example"), "");  // no way out without it
 }
 
