@@ -47,16 +47,7 @@ for key in registry cafile; do
 done
 
 app=$BULKHEAD_INTEROP_CACHE/app
-if ! cmp -s "$here/package.json" "$app/installed.json"; then
-  echo "installing the npm packages of tests/interop/package.json into $app"
-  mkdir -p "$app"
-  cp "$here/package.json" "$app/package.json"
-  (
-    cd "$app"
-    timeout 180 npm install --no-package-lock --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error
-  )
-  cp "$here/package.json" "$app/installed.json"
-fi
+"$root/tests/npm_packages.sh" "$here/package.json" "$app"
 
 if [[ $here/../programs/deny.cc -nt $BULKHEAD_INTEROP_CACHE/deny ]]; then
   "${CXX:-c++}" -std=c++17 -O1 -static "$here/../programs/deny.cc" -o "$BULKHEAD_INTEROP_CACHE/deny"

@@ -12,22 +12,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 cache=${BULKHEAD_SCHEMA_CACHE:-/var/tmp/bulkhead-schema-$(id -u)}
 
-# A name in /var/tmp can be taken by anyone before us.
-mkdir -p "$cache"
-if [[ -L $cache || ! -O $cache ]]; then
-  echo "tests/schema: $cache belongs to someone else; set BULKHEAD_SCHEMA_CACHE" >&2
-  exit 1
-fi
-
-if ! cmp -s "$here/package.json" "$cache/installed.json"; then
-  echo "installing the npm packages of tests/schema/package.json into $cache"
-  cp "$here/package.json" "$cache/package.json"
-  (
-    cd "$cache"
-    timeout 180 npm install --no-package-lock --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error
-  )
-  cp "$here/package.json" "$cache/installed.json"
-fi
+"$root/tests/npm_packages.sh" "$here/package.json" "$cache"
 
 if [[ -z ${JUDGE:-} ]]; then
   (cd "$root" && bazel build --ui_event_filters=-info //tests/schema:judge >&2)

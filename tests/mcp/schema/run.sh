@@ -6,13 +6,13 @@
 # Builds and runs the tests that hold a conversation, collects what the client wrote, and checks it: always against the
 # schemas inside the MCP SDKs from npm, and with MCP_SCHEMA_DIR also against the specification's own JSON Schemas,
 # which lie there as VERSION/schema.json. Needs bazel, node and npm. The npm packages are kept in a folder of everyone's
-# reach: BULKHEAD_SCHEMA_CACHE, or /var/tmp/bulkhead-mcp-schema-UID. The last line is "N passed, N failed".
+# reach: BULKHEAD_MCP_SCHEMA_CACHE, or /var/tmp/bulkhead-mcp-schema-UID. The last line is "N passed, N failed".
 set -euo pipefail
 umask 022
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../../.." && pwd)
-cache=${BULKHEAD_SCHEMA_CACHE:-/var/tmp/bulkhead-mcp-schema-$(id -u)}
+cache=${BULKHEAD_MCP_SCHEMA_CACHE:-/var/tmp/bulkhead-mcp-schema-$(id -u)}
 read -r -a bazel <<< "${BAZEL:-bazel}"
 
 for program in "${bazel[0]}" node npm; do
@@ -22,21 +22,7 @@ for program in "${bazel[0]}" node npm; do
   }
 done
 
-# A name in /var/tmp can be taken by anyone before us.
-mkdir -p "$cache"
-if [[ -L $cache || ! -O $cache ]]; then
-  echo "tests/mcp/schema: $cache belongs to someone else; set BULKHEAD_SCHEMA_CACHE" >&2
-  exit 1
-fi
-if ! cmp -s "$here/package.json" "$cache/installed.json"; then
-  echo "installing the npm packages of tests/mcp/schema/package.json into $cache"
-  cp "$here/package.json" "$cache/package.json"
-  (
-    cd "$cache"
-    timeout 180 npm install --no-package-lock --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error
-  )
-  cp "$here/package.json" "$cache/installed.json"
-fi
+"$root/tests/npm_packages.sh" "$here/package.json" "$cache"
 
 lines=$(mktemp -d)
 trap 'rm -rf "$lines"' EXIT
