@@ -150,8 +150,7 @@ inline constexpr CommandSpec kCommandSpecs[] = {
      "\n"
      "Exit code: 0 all are fine; 1 at least one is not, or, with --strict, has a warning; 64 wrong usage.\n",
      "bulkhead check files.json team.json\n", false, 1, kAnyNumber, "check needs a FILE to validate"},
-    {Command::kDoctor, "doctor", "doctor [--json]",
-     "what this machine can enforce, and what to do about the rest",
+    {Command::kDoctor, "doctor", "doctor [--json]", "what this machine can enforce, and what to do about the rest",
      "Tries every layer by starting a small program in it.\n"
      "\n"
      "Exit code: 0 a tier is reached; 1 none is.\n",

@@ -308,7 +308,8 @@ TEST(EnvTest, WhatIsNoVariableNeverPasses) {
 
 TEST(EnvTest, CredentialsInAddressesOfPackagesStayOutside) {
   CommandRequest request = Request({"uvx", "x"});
-  request.host_env = {{"UV_INDEX_URL", "https://u:canary@packages.example"}, {"UV_DEFAULT_INDEX", "https://packages.example"}};
+  request.host_env = {{"UV_INDEX_URL", "https://u:canary@packages.example"},
+                      {"UV_DEFAULT_INDEX", "https://packages.example"}};
   const absl::StatusOr<Policy> policy = ParsePolicy({"preset:uvx", *PresetText("uvx")}, Host());
   const absl::StatusOr<ValidatedCommand> command = ValidateCommand(*policy, request);
   ASSERT_TRUE(command.ok());
