@@ -1,6 +1,7 @@
 #include "bulkhead/jsonrpc/connection.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -88,6 +89,7 @@ class Connection::Impl : public std::enable_shared_from_this<Impl> {
     if (reading_ != Reading::kNotYet) return;
     reading_ = Reading::kLines;
     ContinueReading(Next::kWait);
+    WatchPeersInput();
   }
   bool Send(std::string line);
   void CloseInput(bool at_once);
@@ -121,6 +123,7 @@ class Connection::Impl : public std::enable_shared_from_this<Impl> {
   void FlushSoon();
   void Flush();
   void WaitToWrite();
+  void WatchPeersInput();
   void OnWriteFailed(int error);
 
   void Finish(CloseReason reason, absl::Status detail);
@@ -363,6 +366,17 @@ void Connection::Impl::Flush() {
   }
   if (to_size_.is_tried() && to_.is_open()) to_size_.Restore(to_.native_handle());
   if (closes_when_flushed_) CloseStream(&to_);
+}
+
+// A peer that closes its input and goes on running would otherwise be noticed by the next write only, which may never
+// come: what was written before waits in a pipe that nobody will read.
+void Connection::Impl::WatchPeersInput() {
+  if (!to_.is_open()) return;
+  to_.async_wait(Stream::wait_error, [self = shared_from_this()](asio::error_code cancelled) {
+    if (cancelled || !self->to_.is_open()) return;
+    pollfd poll_fd = {self->to_.native_handle(), 0, 0};
+    if (poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & (POLLERR | POLLHUP)) != 0) self->OnWriteFailed(EPIPE);
+  });
 }
 
 void Connection::Impl::OnWriteFailed(int error) {

@@ -30,7 +30,8 @@ struct ConnectionOptions {
 enum class CloseReason {
   kEndOfInput,       // the peer closed its side; all that it sent was delivered
   kReadFailed,       // read(2) failed
-  kWriteFailed,      // the peer does not read any more (EPIPE), or write(2) failed; what it had said is delivered first
+  kWriteFailed,      // the peer closed its input, which is noticed at once, or write(2) failed; what it had said is
+                     // delivered first
   kWriteQueueFull,   // more than queued_bytes_max waited
   kMessageTooLarge,  // after all that came before was delivered
   kJunkOutput,       // more than junk_lines_max in a row

@@ -301,6 +301,28 @@ TEST_F(Writing, APipeIsLargeOnlyForALargeMessage) {
   EXPECT_EQ(fcntl(peer_output, F_GETPIPE_SZ), out_before);
 }
 
+TEST_F(Ending, APeerThatClosesItsInputIsNoticedWithoutAWriteAfterItsLastWordsWereDelivered) {
+  Open();
+  Run();
+  EXPECT_FALSE(close_reason.has_value());
+  const std::string text = Ping(1) + "\n" + Ping(2) + "\n";
+  ASSERT_EQ(write(peer_output, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  PeerClosesItsInput();
+  on_close = [this] { EXPECT_THAT(lines, SizeIs(2)); };
+  Run();
+  EXPECT_EQ(close_reason, CloseReason::kWriteFailed);
+}
+
+TEST_F(Ending, APeerWhoseInputIsClosedByUsMayGoOn) {
+  Open();
+  connection->CloseInput(/*at_once=*/false);
+  Run();
+  PeerClosesItsInput();
+  PeerSays(Ping(1) + "\n");
+  EXPECT_FALSE(close_reason.has_value());
+  EXPECT_THAT(lines, SizeIs(1));
+}
+
 TEST_F(Ending, APeerThatIsGoneFailsTheWriteAfterItsLastWordsWereDelivered) {
   Open();
   const std::string text = Ping(1) + "\n" + Ping(2) + "\n";
