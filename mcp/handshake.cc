@@ -30,6 +30,7 @@ void Client::Impl::Handshake(absl::string_view method, std::string params, absl:
   const CallPtr call = MakeCall(method, timeout, timeout, std::move(handler));
   call->is_handshake = true;
   if (const absl::Status status = Send(call, params); !status.ok()) {
+    if (absl::IsUnavailable(status)) return;  // the connection has closed: FailAll says why
     asio::post(timer.get_executor(), [self = shared_from_this(), status] { self->Connected(status); });
     return;
   }

@@ -354,6 +354,20 @@ TEST_F(BeforeReady, JunkIsDroppedAndTheHandshakeGoesOn) {
   EXPECT_EQ(client->junk().lines, 3u);
 }
 
+// The reason of the end is the owner's to say, also when it comes before initialize can be written.
+TEST_F(BeforeReady, AnEndBeforeInitializeIsWrittenFailsConnectThroughFailAll) {
+  options.probe_timeout = absl::Milliseconds(1);
+  Start();
+  Hear("server/discover");
+  HangUp();
+  RunFor(absl::Milliseconds(20));
+  ASSERT_FALSE(closed.empty());
+  EXPECT_FALSE(connected);
+  EXPECT_TRUE(client->has_unanswered_probe());
+  client->FailAll(absl::UnavailableError("it ended"));
+  EXPECT_EQ(*connected, absl::UnavailableError("it ended"));
+}
+
 TEST_F(BeforeReady, TheEndOfTheConnectionFailsConnectThroughFailAll) {
   Start();
   Hear("server/discover");
