@@ -32,6 +32,14 @@ ProbeVerdict Legacy() { return {Kind::kLegacy, std::string(kLegacyVersions[0]), 
 
 ProbeVerdict Fail(std::string why) { return {Kind::kFail, "", absl::FailedPreconditionError(std::move(why))}; }
 
+// The server knows the modern protocol, which forbids falling back to initialize by ourselves.
+ProbeVerdict NoCommonModernVersion(const std::vector<std::string>& theirs) {
+  const std::string legacy = Mutual(kLegacyVersions, theirs);
+  return Fail(absl::StrCat("no common version of the modern protocol: the server speaks ", absl::StrJoin(theirs, ", "),
+                           "; this client speaks ", absl::StrJoin(kModernVersions, ", "),
+                           legacy.empty() ? "" : absl::StrCat("; to use ", legacy, ", ask for the legacy era")));
+}
+
 ProbeVerdict NoCommonVersion(const std::vector<std::string>& theirs) {
   return Fail(absl::StrCat("no common protocol version: the server speaks ", absl::StrJoin(theirs, ", "),
                            "; this client speaks ", absl::StrJoin(kModernVersions, ", "), ", ",
@@ -68,7 +76,7 @@ ProbeVerdict JudgeProbeError(const jsonrpc::ErrorObject& error, bool is_second) 
   const auto supported = StringArray(jsonrpc::FindMember(data, "supported").value_or(""));
   if (std::none_of(supported.begin(), supported.end(), IsModern)) return Legacy();
   std::string version = Mutual(kModernVersions, supported);
-  if (version.empty()) return NoCommonVersion(supported);
+  if (version.empty()) return NoCommonModernVersion(supported);
   if (is_second) {
     return Fail(absl::StrCat("the server offers protocol version ", version, " and refuses it when it is asked for"));
   }

@@ -85,7 +85,12 @@ TEST(ProbeError, UnsupportedVersionASecondTimeFails) {
 
 TEST(ProbeError, UnsupportedVersionWithModernOnesButNoneInCommonFails) {
   const std::string data = R"({"supported":["2099-01-01","2025-11-25"]})";
-  EXPECT_THAT(JudgeProbeError(Error(kUnsupportedVersion, data), false), FailsSaying(HasSubstr("2099-01-01")));
+  EXPECT_THAT(
+      JudgeProbeError(Error(kUnsupportedVersion, data), false),
+      FailsSaying(HasSubstr("no common version of the modern protocol: the server speaks 2099-01-01, 2025-11-25; "
+                            "this client speaks 2026-07-28; to use 2025-11-25, ask for the legacy era")));
+  EXPECT_THAT(JudgeProbeError(Error(kUnsupportedVersion, R"({"supported":["2099-01-01"]})"), false),
+              FailsSaying(testing::EndsWith("this client speaks 2026-07-28")));
 }
 
 TEST(ProbeError, UnsupportedVersionWithOnlyLegacyOnesIsLegacy) {
