@@ -50,13 +50,7 @@ class Delivery : public std::enable_shared_from_this<Delivery> {
 
  private:
   void Start(EraChoice era) {
-    ClientOptions client;
-    client.connection.message_bytes_max = policy_->messages.max_message_bytes;
-    client.connection.junk_lines_max = policy_->messages.max_junk_lines;
-    client.connection.queued_bytes_max = policy_->messages.max_queued_bytes;
-    client.info = options_.client;
-    client.era = era;
-    client.probe_timeout = policy_->timeouts.probe;
+    ClientOptions client = MakeClientOptions(policy_, options_.client, era);
     client.start_timeout = absl::InfiniteDuration();  // the one deadline is ours
     auto run = ServerRun::Start(executor_, policy_, command_, std::move(client),
                                 std::max(deadline_ - absl::Now(), absl::Milliseconds(1)), MakeHandlers());

@@ -36,6 +36,19 @@ bool IsStdioEnd(Reason reason) {
 
 }  // namespace
 
+ClientOptions MakeClientOptions(const policy::Policy& policy, ClientInfo info, EraChoice era) {
+  ClientOptions options;
+  options.connection.message_bytes_max = policy->messages.max_message_bytes;
+  options.connection.junk_lines_max = policy->messages.max_junk_lines;
+  options.connection.queued_bytes_max = policy->messages.max_queued_bytes;
+  options.info = std::move(info);
+  options.era = era;
+  options.probe_timeout = policy->timeouts.probe;
+  options.start_timeout = policy->timeouts.start;
+  options.request_timeout = policy->timeouts.request;
+  return options;
+}
+
 absl::StatusOr<std::shared_ptr<ServerRun>> ServerRun::Start(asio::any_io_executor executor,
                                                             const policy::Policy& policy,
                                                             const policy::CommandRequest& request,

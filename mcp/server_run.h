@@ -31,6 +31,9 @@ inline constexpr std::chrono::milliseconds kSettleTime(500);
 
 inline constexpr std::size_t kStderrTailBytes = 4096;
 
+// What the policy says about the conversation.
+ClientOptions MakeClientOptions(const policy::Policy& policy, ClientInfo info, EraChoice era);
+
 // Threads: as Client's.
 class ServerRun : public std::enable_shared_from_this<ServerRun> {
  public:

@@ -83,7 +83,6 @@ class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
   void AfterEnd(CloseReason reason, absl::Status detail, std::optional<launcher::ExitStatus> exit, bool is_final);
   void CompleteConnects(const absl::Status& status);
 
-  ClientOptions MakeClientOptions(EraChoice era) const;
   ServerRun::Handlers MakeHandlers();
 
   void Listen(SubscriptionId id);
@@ -136,19 +135,6 @@ void Session::Impl::Connect(absl::AnyInvocable<void(absl::Status)> handler) {
   });
 }
 
-ClientOptions Session::Impl::MakeClientOptions(EraChoice era_choice) const {
-  ClientOptions client;
-  client.connection.message_bytes_max = policy->messages.max_message_bytes;
-  client.connection.junk_lines_max = policy->messages.max_junk_lines;
-  client.connection.queued_bytes_max = policy->messages.max_queued_bytes;
-  client.info = options.client;
-  client.era = era_choice;
-  client.probe_timeout = policy->timeouts.probe;
-  client.start_timeout = policy->timeouts.start;
-  client.request_timeout = policy->timeouts.request;
-  return client;
-}
-
 ServerRun::Handlers Session::Impl::MakeHandlers() {
   // A run may outlive the Session, whose handlers must not be called any more then.
   const auto guarded = [weak = weak_from_this()](auto handler) {
@@ -170,8 +156,8 @@ ServerRun::Handlers Session::Impl::MakeHandlers() {
 
 void Session::Impl::Start(EraChoice era_choice) {
   state = State::kStarting;
-  auto started = ServerRun::Start(executor, policy, request, MakeClientOptions(era_choice), policy->timeouts.start,
-                                  MakeHandlers());
+  auto started = ServerRun::Start(executor, policy, request, MakeClientOptions(policy, options.client, era_choice),
+                                  policy->timeouts.start, MakeHandlers());
   if (!started.ok()) {
     // What is wrong with the command does not get better by itself; at a restart it may, e.g. while it is upgraded.
     const bool is_final = backoff.failures_in_a_row() == 0;
