@@ -101,8 +101,10 @@ class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
   std::optional<launcher::EnforcementReport> last_report;
   std::string last_stderr_tail;
   std::vector<absl::AnyInvocable<void(absl::Status)>> connects;
-  bool has_tried_legacy = false;  // after a server that died of the probe; once a connect
-  std::optional<Era> known_era;   // that a legacy server is legacy is not asked again at a restart
+  // What earlier attempts showed, with EraChoice::kAuto: a legacy server is not probed again. A server that has died
+  // both of the probe and without it is met with one of them an attempt, in turn.
+  std::optional<Era> expected_era;
+  bool is_unprobed = false;  // the attempt under way began with initialize because of that
   Era era = Era::kLegacy;
   ServerInfo server_info;
   Clock::time_point ready_at;
@@ -127,6 +129,7 @@ void Session::Impl::Connect(absl::AnyInvocable<void(absl::Status)> handler) {
   connects.push_back(std::move(handler));
   if (state != State::kStopped) return;  // the start that is under way, or waited for
   backoff = Backoff(policy->restart);
+  is_unprobed = false;
   state = State::kStarting;
   // Not inside this call.
   asio::post(executor, [weak = weak_from_this()] {
@@ -179,18 +182,16 @@ void Session::Impl::OnConnected(absl::Status status) {
     status = failed->Explain(status);
     failed->Stop([](const launcher::ExitStatus&) {});
     // A server without a common version will not have one after a restart, unless it was not asked which it has.
-    const bool was_assumed = options.era == EraChoice::kAuto && known_era == Era::kLegacy;
-    known_era.reset();
-    const bool is_final = absl::IsFailedPrecondition(status) && !was_assumed;
+    if (is_unprobed) expected_era.reset();
+    const bool is_final = absl::IsFailedPrecondition(status) && !is_unprobed;
     AfterEnd(CloseReason::kStartFailed, std::move(status), std::nullopt, is_final);
     return;
   }
   state = State::kReady;
   ready_at = Clock::now();
   era = run->client().era();
-  known_era = era;
+  expected_era = era == Era::kLegacy ? std::optional<Era>(era) : std::nullopt;
   server_info = run->client().server_info();
-  has_tried_legacy = false;
   for (const auto& [id, subscription] : subscriptions) Listen(id);
   const auto self = shared_from_this();
   CompleteConnects(absl::OkStatus());
@@ -217,12 +218,12 @@ void Session::Impl::OnEnd(const ServerRun::End& end) {
   const auto ended = TakeRun();
   if (!ended) return;
   const CloseReason reason = ReasonOf(end.reason);
-  if (state == State::kStarting && reason == CloseReason::kExited && options.era == EraChoice::kAuto &&
-      ended->client().has_unanswered_probe() && !has_tried_legacy) {
+  if (state == State::kStarting && reason == CloseReason::kExited && options.era == EraChoice::kAuto) {
+    const bool was_probed = ended->client().has_unanswered_probe();
+    const bool is_first_death = was_probed && !expected_era;
+    if (was_probed || expected_era == Era::kLegacy) expected_era = was_probed ? Era::kLegacy : Era::kModern;
     // There are servers that end on anything but initialize. They get one more start, which is no restart.
-    has_tried_legacy = true;
-    Start(EraChoice::kLegacy);
-    return;
+    if (is_first_death) return Start(EraChoice::kLegacy);
   }
   const auto self = shared_from_this();
   ended->client().FailAll(end.detail);
@@ -235,7 +236,6 @@ void Session::Impl::AfterEnd(CloseReason reason, absl::Status detail, std::optio
   const absl::Duration uptime =
       state == State::kReady ? absl::FromChrono(Clock::now() - ready_at) : absl::ZeroDuration();
   ServerEnd end{reason, std::move(detail), exit, std::nullopt};
-  has_tried_legacy = false;
   if (options.restart && !is_final) {
     const double random = static_cast<double>(chance() - chance.min()) / (chance.max() - chance.min() + 1.0);
     end.restart_in = backoff.Next(uptime, random);
@@ -248,8 +248,8 @@ void Session::Impl::AfterEnd(CloseReason reason, absl::Status detail, std::optio
     timer.async_wait([weak = weak_from_this()](asio::error_code cancelled) {
       const auto impl = weak.lock();
       if (!impl || cancelled || impl->state != State::kWaiting) return;
-      const bool is_legacy = impl->options.era == EraChoice::kAuto && impl->known_era == Era::kLegacy;
-      impl->Start(is_legacy ? EraChoice::kLegacy : impl->options.era);
+      impl->is_unprobed = impl->options.era == EraChoice::kAuto && impl->expected_era == Era::kLegacy;
+      impl->Start(impl->is_unprobed ? EraChoice::kLegacy : impl->options.era);
     });
   } else {
     state = State::kStopped;
@@ -257,7 +257,7 @@ void Session::Impl::AfterEnd(CloseReason reason, absl::Status detail, std::optio
       end.detail = absl::Status(end.detail.code(), absl::StrCat("gave up after ", backoff.failures_in_a_row(),
                                                                 " failures in a row: ", end.detail.message()));
     }
-    known_era.reset();
+    expected_era.reset();
     CompleteConnects(end.detail);
   }
   if (!is_gone && options.on_end) options.on_end(end);
@@ -268,7 +268,7 @@ void Session::Impl::Close(absl::AnyInvocable<void(ServerEnd)> handler) {
   const absl::Status why = absl::CancelledError("the session was closed");
   timer.cancel();
   state = State::kStopped;
-  known_era.reset();
+  expected_era.reset();
   const bool is_first = run != nullptr;
   const auto ending = is_first ? TakeRun() : stopping.lock();
   stopping = ending;

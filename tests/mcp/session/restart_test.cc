@@ -99,8 +99,8 @@ TEST_F(RestartTest, H1H3H4AServerThatNeverComesUpIsGivenUp) {
     }
     EXPECT_EQ(ends_[3].reason, CloseReason::kRestartsExhausted);
     EXPECT_FALSE(ends_[3].restart_in.has_value());
-    // A server that dies unasked may have died of the probe: each attempt has one start without it.
-    EXPECT_THAT(Lines("starts"), SizeIs(2 * 4));
+    // A server that dies unasked may have died of the probe: the first attempt has a second start without it.
+    EXPECT_THAT(Lines("starts"), SizeIs(4 + 1));
   }
 }
 
@@ -232,6 +232,29 @@ TEST_F(RestartTest, AServerThatDiesOfTheProbeGetsOneStartMoreThatIsNotCharged) {
   EXPECT_THAT(Call("good"), ResultIs(kIsGood));
   EXPECT_THAT(Lines("lines"), ElementsAre(HasSubstr("server/discover"), HasSubstr("\"initialize\""),
                                           HasSubstr("notifications/initialized"), HasSubstr("good")));
+}
+
+// Whatever it was that it died of at first, the next attempts find out what it speaks.
+TEST_F(RestartTest, AServerThatComesUpAfterItDiedOfEverythingIsMetInItsEra) {
+  const std::vector<std::pair<Words, Era>> servers = {
+      {{"server/discover exit 1", kInitialize, kGood}, Era::kLegacy},
+      {{"modern", "initialize exit 1", kGood}, Era::kModern},
+  };
+  for (const auto& [server, era] : servers) {
+    for (const std::size_t deaths : {1, 2}) {
+      SCOPED_TRACE(absl::StrCat(EraName(era), " after ", deaths));
+      Replace({"start exit 1"});
+      ends_.clear();
+      SessionOptions options;
+      options.on_end = [this, deaths = deaths, server = &server](const ServerEnd&) {
+        if (ends_.size() == deaths) Replace(*server);
+      };
+      Open(Words(), R"("restart":{"max_in_a_row":5,"backoff_initial":"1ms"})", options);
+      EXPECT_TRUE(Connect().ok());
+      EXPECT_EQ(session_->era(), era);
+      EXPECT_THAT(Call("good"), ResultIs(kIsGood));
+    }
+  }
 }
 
 TEST_F(RestartTest, ThatAServerIsLegacyIsNotAskedAgain) {

@@ -97,7 +97,13 @@ policy::CommandRequest SessionTest::Command(Words rules) const {
   return request;
 }
 
-Session& SessionTest::Open(Words rules, const std::string& more, SessionOptions options) {
+policy::CommandRequest SessionTest::Script(const std::string& script, const Words& rules) const {
+  policy::CommandRequest request = Command(rules);
+  request.argv.insert(request.argv.begin(), {"/bin/sh", "-c", script});
+  return request;
+}
+
+Session& SessionTest::Open(policy::CommandRequest command, const std::string& more, SessionOptions options) {
   options.on_end = [this, inner = options.on_end](const ServerEnd& end) {
     ends_.push_back(end);
     if (inner) inner(end);
@@ -106,8 +112,7 @@ Session& SessionTest::Open(Words rules, const std::string& more, SessionOptions 
     stderr_.append(text.data(), text.size());
     if (inner) inner(text);
   };
-  session_ =
-      std::make_unique<Session>(io_.get_executor(), PolicyWith(more), Command(std::move(rules)), std::move(options));
+  session_ = std::make_unique<Session>(io_.get_executor(), PolicyWith(more), std::move(command), std::move(options));
   return *session_;
 }
 

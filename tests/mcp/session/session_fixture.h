@@ -55,8 +55,13 @@ class SessionTest : public testing::Test {
   static policy::Policy MakePolicy(const std::string& more = "", const std::string& folder = "");
   policy::Policy PolicyWith(const std::string& more = "") const { return MakePolicy(more, folder_); }
   policy::CommandRequest Command(Words rules) const;
+  // A shell's, in which "$0" "$@" is the server with its rules.
+  policy::CommandRequest Script(const std::string& script, const Words& rules) const;
   // The session that the functions below are about. Counts ends and reads stderr, beside what `options` has.
-  Session& Open(Words rules, const std::string& more = "", SessionOptions options = {});
+  Session& Open(Words rules, const std::string& more = "", SessionOptions options = {}) {
+    return Open(Command(std::move(rules)), more, std::move(options));
+  }
+  Session& Open(policy::CommandRequest command, const std::string& more = "", SessionOptions options = {});
 
   // Runs the loop until it is so; false, and a failure, after kPatience.
   bool RunUntil(const std::function<bool()>& happened);
