@@ -142,6 +142,7 @@ absl::Status ServerRun::Explain(const absl::Status& why) const {
     begin = tail.rfind('\n', begin - 1);
   if (begin != std::string::npos && begin > 0) tail.erase(0, begin + 1);
   std::string text = absl::StrCat("server ", program_, ": ", why.message());
+  if (absl::IsDeadlineExceeded(why) && !exit_) text += "; it is running";
   if (!tail.empty()) absl::StrAppend(&text, "; the last of its stderr:\n", tail);
   for (const std::string& hint : hints_) absl::StrAppend(&text, "\nnote: ", hint);
   return absl::Status(why.code(), text);

@@ -16,6 +16,7 @@ namespace {
 using testing::AllOf;
 using testing::Contains;
 using testing::Each;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -84,6 +85,17 @@ TEST_F(PipesTest, B5ASignalIsNamed) {
   const ServerEnd& end = NextEnd();
   ASSERT_TRUE(end.exit.has_value());
   EXPECT_EQ(end.exit->signal, SIGSEGV);
+  EXPECT_EQ(end.exit->shell_code(), 139);
+}
+
+// A shell that waits for the server ends with a code instead.
+TEST_F(PipesTest, B5ASignalIsNamedThroughAWrapperToo) {
+  Open(Script(R"("$0" "$@"; exit $?)", {"legacy", "crash kill 11"}));
+  ASSERT_TRUE(Connect().ok());
+  EXPECT_THAT(Call("crash").status(),
+              AllOf(HasCode(Code::kUnavailable), Says("exited with code 139"), Says("SIGSEGV")));
+  const ServerEnd& end = NextEnd();
+  ASSERT_TRUE(end.exit.has_value());
   EXPECT_EQ(end.exit->shell_code(), 139);
 }
 
@@ -207,6 +219,25 @@ TEST_F(PipesTest, D7AHelperThatHoldsThePipesHoldsUpNothing) {
   NextEnd();
   Close();
   EXPECT_EQ(Living(token), 0u);
+}
+
+// A shell gives what it starts in the background /dev/null as stdin: all that we say is heard by nobody.
+TEST_F(PipesTest, D8AServerInABackgroundIsSaidToRunAndNotToAnswer) {
+  SessionOptions options;
+  options.restart = false;
+  Open(Script(R"("$0" "$@" & wait)", {"eof append " + *this / "heard" + " the end", "eof stay"}),
+       R"("timeouts":{"probe":"20ms","start":"400ms","stdin_grace":"1ms","term_grace":"1ms"})", options);
+  EXPECT_THAT(Connect(), AllOf(HasCode(Code::kDeadlineExceeded), Says("did not finish the handshake within 400ms"),
+                               Says("it is running")));
+  EXPECT_THAT(Lines("heard"), ElementsAre("the end")) << "the server was not there, which proves nothing";
+}
+
+TEST_F(PipesTest, D9AWrapperThatReadsALineOfStdinTakesTheProbeOnly) {
+  Open(Script(R"(read -r answer; echo "$answer" >&2; exec "$0" "$@")", {"legacy", kGood}),
+       R"("timeouts":{"probe":"50ms","stdin_grace":"100ms","term_grace":"100ms"})");
+  ASSERT_TRUE(Connect().ok());
+  EXPECT_THAT(stderr_, HasSubstr("server/discover"));
+  EXPECT_THAT(Call("good"), ResultIs(kIsGood));
 }
 
 TEST_F(PipesTest, MoreThanMayWaitEndsTheRun) {
