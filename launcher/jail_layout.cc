@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
@@ -37,6 +38,10 @@ class Maker {
     }
     DropRedundant();
     for (auto& [path, granted] : grants_) layout_.grants.push_back(std::move(granted));
+    status = TakeAway(files.protect, Covered::How::kProtect);
+    if (status.ok()) status = TakeAway(files.hide, Covered::How::kHide);
+    if (!status.ok()) return status;
+    for (auto& [path, covered] : covered_) layout_.covered.push_back(std::move(covered));
     AddLinks();
     return std::move(layout_);
   }
@@ -197,6 +202,101 @@ class Maker {
     }
   }
 
+  absl::Status TakeAway(const std::vector<policy::PathGrant>& paths, Covered::How how) {
+    for (const policy::PathGrant& path : paths) {
+      const absl::Status status = TakeAway(path, how);
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeAway(const policy::PathGrant& path, Covered::How how) {
+    absl::StatusOr<ResolvedPath> resolved = Resolve(path);
+    if (!resolved.ok()) {
+      const char* help = !absl::IsNotFound(resolved.status()) ? ""
+                         : how == Covered::How::kProtect
+                             ? "; make it first: what isn't there can't be protected, and the server could make it"
+                             : "; make it first, or take it out of \"hide\"";
+      return absl::PermissionDeniedError(absl::StrCat(path.origin, ": ", resolved.status().message(), help));
+    }
+    const std::string real = resolved->real;
+    const auto inside = [&real](const Granted& granted) { return IsWithin(granted.path.real, real); };
+    if (how == Covered::How::kHide) {
+      layout_.grants.erase(std::remove_if(layout_.grants.begin(), layout_.grants.end(), inside), layout_.grants.end());
+      covered_.erase(covered_.lower_bound(real), EndOf(real));
+    }
+    for (Granted& granted : layout_.grants) granted.access.write &= !inside(granted);
+
+    const Granted* writable = OutermostWritable(real);
+    const bool to_be_covered = how == Covered::How::kProtect ? writable != nullptr : layout_.GrantFor(real) != nullptr;
+    if (!to_be_covered) return absl::OkStatus();
+    const std::string other_name = WhyReachedOtherwise(*resolved, how);
+    if (!other_name.empty()) return absl::PermissionDeniedError(absl::StrCat(path.origin, ": ", other_name));
+    if (writable != nullptr) {
+      const absl::Status status = PinFoldersBetween(writable->path.real, real, path.origin);
+      if (!status.ok()) return status;
+    }
+    covered_[real] = {*std::move(resolved), how, path.origin};
+    return absl::OkStatus();
+  }
+
+  // Behind all that lies in `folder`.
+  std::map<std::string, Covered, PathLess>::iterator EndOf(const std::string& folder) {
+    auto at = covered_.lower_bound(folder);
+    while (at != covered_.end() && IsWithin(at->first, folder)) ++at;
+    return at;
+  }
+
+  // The outermost grant to write that shows the host's `real`, with no private folder in between.
+  const Granted* OutermostWritable(const std::string& real) const {
+    for (const Granted& granted : layout_.grants) {
+      if (!granted.access.write || !IsWithin(real, granted.path.real)) continue;
+      const auto between = [&](const PrivateFolder& folder) {
+        return IsWithin(real, folder.path) && IsWithin(folder.path, granted.path.real);
+      };
+      if (absl::c_none_of(layout_.folders, between)) return &granted;
+    }
+    return nullptr;
+  }
+
+  // Why a mount over the path would not be enough, or empty.
+  std::string WhyReachedOtherwise(const ResolvedPath& path, Covered::How how) const {
+    const absl::string_view verb = how == Covered::How::kProtect ? "protect" : "hide";
+    const mode_t type = path.info.st_mode & S_IFMT;
+    if (type != S_IFDIR && type != S_IFREG && (type != S_IFSOCK || how == Covered::How::kProtect)) {
+      return absl::StrCat("cannot ", verb, " \"", path.asked_for, "\": it is neither a file nor a folder");
+    }
+    if (type != S_IFDIR && path.info.st_nlink > 1) {
+      return absl::StrCat("cannot ", verb, " \"", path.asked_for, "\": it has ", path.info.st_nlink,
+                          " names (hard links), and the server may reach it by another; make a copy of it and put that "
+                          "in its place");
+    }
+    if (how == Covered::How::kHide) return "";  // what a link then leads to is the server's own
+    for (const SymlinkOnPath& link : path.links) {
+      if (OutermostWritable(link.at.substr(0, link.at.rfind('/'))) == nullptr) continue;
+      return absl::StrCat("cannot protect \"", path.asked_for, "\": \"", link.at,
+                          "\" is a link, which the server could replace by another; protect the real path, \"",
+                          path.real, "\", or put that in the link's place");
+    }
+    return "";
+  }
+
+  absl::Status PinFoldersBetween(const std::string& grant, const std::string& real, const std::string& origin) {
+    for (std::size_t end = real.rfind('/'); end != std::string::npos && end > grant.size();
+         end = real.rfind('/', end - 1)) {
+      const std::string folder = real.substr(0, end);
+      const auto is_mount = [&folder](const Granted& granted) { return granted.path.real == folder; };
+      if (covered_.count(folder) != 0 || absl::c_any_of(layout_.grants, is_mount)) continue;
+      absl::StatusOr<ResolvedPath> resolved = ResolvePath(folder);
+      if (!resolved.ok()) return absl::PermissionDeniedError(absl::StrCat(origin, ": ", resolved.status().message()));
+      if (resolved->real != folder) {
+        return absl::PermissionDeniedError(absl::StrCat(origin, ": \"", folder, "\" changes while it is looked at"));
+      }
+      covered_[folder] = {*std::move(resolved), Covered::How::kPin, origin};
+    }
+    return absl::OkStatus();
+  }
+
   // Links inside a granted tree are there already.
   void AddLinks() {
     for (const auto& [at, text] : links_) {
@@ -208,6 +308,7 @@ class Maker {
   const policy::PolicyFields& policy_;
   std::map<std::string, Granted, PathLess> grants_;
   std::map<std::string, std::string, PathLess> links_;
+  std::map<std::string, Covered, PathLess> covered_;
   JailLayout layout_;
 };
 

@@ -41,8 +41,22 @@ struct PrivateFolder {
   std::string origin;
 };
 
+// What is taken away again inside a granted tree. A mount over the path itself: Landlock can't deny inside what it
+// allows, so this needs tier A.
+struct Covered {
+  enum class How {
+    kPin,      // a folder above a protected or hidden path: it can't be renamed, which would carry that path away
+    kProtect,  // read-only, with all that is in it
+    kHide,     // there, but empty and unreadable
+  };
+  ResolvedPath path;
+  How how = How::kPin;
+  std::string origin;
+};
+
 struct JailLayout {
   std::vector<Granted> grants;         // sorted: a folder stands before what lies in it; nothing redundant
+  std::vector<Covered> covered;        // sorted likewise; each lies inside a grant
   std::vector<PrivateFolder> folders;  // sorted likewise; never at or above a grant of the same path
   std::vector<SymlinkOnPath> links;    // on the way to grants
   std::string home;                    // the private home, or empty
@@ -60,7 +74,8 @@ struct LayoutRequest {
   std::vector<FolderToMake> make_now;  // folders that may be missing because they will be made
 };
 
-// Errors are PermissionDenied: a grant that does not exist, leads out of its folder, or is a device.
+// Errors are PermissionDenied: a grant that does not exist, leads out of its folder, or is a device; a protected or
+// hidden path likewise, or one that the server could get at by another name (a link that it may replace, a hard link).
 absl::StatusOr<JailLayout> MakeJailLayout(const LayoutRequest& request);
 
 // The paths that :runtime stands for, all optional.

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "bulkhead/launcher/plan_context.h"
 
@@ -34,15 +35,22 @@ std::string AccessWords(Access access) {
                       : (access.execute ? "read and execute" : "read");
 }
 
+// `cannot`: "cannot grant \"".
+std::vector<FailureText> ChangedSince(const char* cannot, const std::string& path) {
+  return {{ENOENT, 125, cannot, path, "\": it was removed since it was checked; start again"},
+          {ESTALE, 125, cannot, path, "\": it was replaced since it was checked; start again"},
+          {ELOOP, 125, cannot, path, "\": a link took its place since it was checked; start again"},
+          {0, 125, cannot, path, "\""}};
+}
+
 std::vector<FailureText> GrantFailures(const std::string& path) {
   const char kCannot[] = "cannot grant \"";
-  return {{ENOENT, 125, kCannot, path, "\": it was removed since it was checked; start again"},
-          {ESTALE, 125, kCannot, path, "\": it was replaced since it was checked; start again"},
-          {ELOOP, 125, kCannot, path, "\": a link took its place since it was checked; start again"},
-          {EINVAL, 125, kCannot, path,
-           "\": its file system can't be mounted for another user (as overlayfs can't); name the owner of the files as "
-           "\"user\" in the policy"},
-          {0, 125, kCannot, path, "\""}};
+  std::vector<FailureText> failures = ChangedSince(kCannot, path);
+  failures.insert(failures.begin(),
+                  {EINVAL, 125, kCannot, path,
+                   "\": its file system can't be mounted for another user (as overlayfs can't); name the owner of the "
+                   "files as \"user\" in the policy"});
+  return failures;
 }
 
 class JailMaker {
@@ -57,12 +65,14 @@ class JailMaker {
       Init(StepKind::kLoopback, {"loopback", "bring up the jail's own loopback", "", {}, true});
     }
     Init(StepKind::kRoot, {"mount", "make the jail's empty root", "", {}, true});
+    EmptyFile();
     GrantsAndPrivateFolders();
     Devices();  // over what a grant of /dev or / shows there
     Folder("/proc", 0555);
     Text(StepKind::kProc, "/proc", "", {"mount", "mount the jail's own /proc, read-only", "", {}, true});
     MadeUpFiles();
     for (const SymlinkOnPath& link : layout_.links) Symlink(link.at, link.text);
+    for (const Covered& covered : layout_.covered) Cover(covered);
     Init(StepKind::kPivot, {"pivot_root", "leave the host's file tree", "", {}, true});
     if (layout_.GrantFor("/") == nullptr) {
       Init(StepKind::kReadOnlyRoot, {"mount", "make the jail's root read-only", "", {}, true});
@@ -214,6 +224,44 @@ class JailMaker {
     Mount(granted, attributes,
           {"bind", absl::StrCat("grant \"", granted.path.real, "\": ", AccessWords(granted.access)), granted.origin,
            GrantFailures(granted.path.asked_for), false});
+  }
+
+  void EmptyFile() {
+    const auto needs_it = [](const Covered& covered) {
+      return covered.how == Covered::How::kHide && !covered.path.is_folder();
+    };
+    if (!absl::c_any_of(layout_.covered, needs_it)) return;
+    // In a folder that is mounted over later, so that it shows only where it covers a file. (A file that was removed
+    // can't be mounted.)
+    wire::Step folder = MakeStep(StepKind::kFolder);
+    folder.path_mode = {writer_.Text("/proc"), 0555};
+    steps_.Init(folder, {"folder", "make the folder \"/proc\" in the jail", "", {}, false});
+    made_.insert("/proc");
+    Text(StepKind::kEmptyFile, "/proc/empty", "", {"file", "make the empty file that hidden files show", "", {}, true});
+  }
+
+  // In the order of their paths, so that each lies over what is there already.
+  void Cover(const Covered& covered) {
+    wire::Step step = MakeStep(StepKind::kCover);
+    step.cover.where = Pin(covered.path, writer_);
+    const std::string& path = covered.path.real;
+    switch (covered.how) {
+      case Covered::How::kPin:
+        step.cover.how = wire::CoverKind::kPin;
+        steps_.Init(step, {"pin", absl::StrCat("keep \"", path, "\" from being renamed"), covered.origin,
+                           ChangedSince("cannot pin \"", path), false});
+        return;
+      case Covered::How::kProtect:
+        step.cover.how = wire::CoverKind::kProtect;
+        steps_.Init(step, {"protect", absl::StrCat("protect \"", path, "\": read-only after all"), covered.origin,
+                           ChangedSince("cannot protect \"", path), false});
+        return;
+      case Covered::How::kHide:
+        step.cover.how = wire::CoverKind::kHide;
+        steps_.Init(step, {"hide", absl::StrCat("hide \"", path, "\": there, but empty and unreadable"), covered.origin,
+                           ChangedSince("cannot hide \"", path), false});
+        return;
+    }
   }
 
   // No account of the host and no host name is shown; programs still find what they ask for.

@@ -81,6 +81,11 @@ absl::StatusOr<Identity> ChooseIdentity(const policy::PolicyFields& policy, cons
   return identity;
 }
 
+// Landlock can't deny inside what it allows; only mounts can.
+bool NeedsMounts(const policy::PolicyFields& policy) {
+  return !policy.filesystem.protect.empty() || !policy.filesystem.hide.empty();
+}
+
 // The tiers to try, strongest first.
 absl::StatusOr<std::vector<VariantKind>> ChooseVariants(const policy::PolicyFields& policy,
                                                         const KernelFeatures& features) {
@@ -93,9 +98,9 @@ absl::StatusOr<std::vector<VariantKind>> ChooseVariants(const policy::PolicyFiel
                      std::string(policy::TierName(weakest)),
                      " needs it; set \"require\": \"C\" or use --require C to run without it"));
   }
-  if (!landlock) return std::vector<VariantKind>{{Tier::kC, true, false}, {Tier::kC, false, false}};
-  std::vector<VariantKind> variants = {{Tier::kA, true, true}};
-  if (weakest != Tier::kA) variants.push_back({Tier::kB, false, true});
+  std::vector<VariantKind> variants = {{landlock ? Tier::kA : Tier::kC, true, landlock}};
+  if (weakest == Tier::kA || NeedsMounts(policy)) return variants;
+  variants.push_back({landlock ? Tier::kB : Tier::kC, false, landlock});
   return variants;
 }
 
@@ -157,7 +162,8 @@ class PlanMaker {
     status = CheckOwners(/*namespaces=*/true);
     if (!status.ok()) return status;
     const absl::Status without = CheckOwners(/*namespaces=*/false);
-    tier_remedy_ = kinds->size() == 1
+    tier_remedy_ = NeedsMounts(policy) ? "\"protect\" and \"hide\" can't be enforced without them"
+                   : kinds->size() == 1
                        ? "to accept less: --require B, or \"require\": \"B\" in the policy"
                        : absl::StrCat("and tier B is not possible either: ", std::string(without.message()));
     std::vector<wire::Variant> variants;

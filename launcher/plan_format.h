@@ -71,6 +71,8 @@ enum class StepKind : uint16_t {
   kSymlink,
   kFile,
   kBind,
+  kEmptyFile,  // what a hidden file shows; made while the working folder is the empty root, for the kCover steps
+  kCover,      // over what is mounted already
   kTmpfs,
   kProc,
   kPivot,
@@ -133,6 +135,12 @@ struct Bind {
   int32_t slot;  // an OpenTree's slot, or -1: open `source` here
   uint64_t mount_attributes;
 };
+enum class CoverKind : uint32_t { kPin, kProtect, kHide };
+struct Cover {
+  Pinned where;  // as the jail shows it
+  CoverKind how;
+  uint32_t unused;
+};
 struct LimitPair {
   uint32_t resource;  // RLIMIT_*
   uint32_t unused;
@@ -166,6 +174,7 @@ struct Step {
     PathText path_text;  // kHostname (text), kSymlink, kTmpfs (text: options), kProc, kWorkingFolder, kExec, kStderr
     FileContent file;
     Bind bind;
+    Cover cover;
     LimitPair limit;
     Landlock landlock;
     Seccomp seccomp;

@@ -108,12 +108,10 @@ struct NotYet {
   bool posix_only = false;
 };
 constexpr NotYet kNotEnforcedYet[] = {
-    {"/command/sha256", ""},  {"/command/batch_files", "checked", /*posix_only=*/true},
-    {"/env/secret", ""},      {"/filesystem/protect", ""},
-    {"/filesystem/hide", ""}, {"/network/mode", "allowlist"},
-    {"/network/allow", ""},   {"/syscalls/profile", "strict"},
-    {"/syscalls/allow", ""},  {"/syscalls/deny", ""},
-    {"/limits/memory", ""},
+    {"/command/sha256", ""},         {"/command/batch_files", "checked", /*posix_only=*/true},
+    {"/network/mode", "allowlist"},  {"/network/allow", ""},
+    {"/syscalls/profile", "strict"}, {"/syscalls/allow", ""},
+    {"/syscalls/deny", ""},          {"/limits/memory", ""},
 };
 
 using Fields = absl::Span<const Field>;

@@ -425,6 +425,7 @@ void TryVariant(uint32_t index, Supervision& s) {
   g.leader_gone = false;
   g.server_pid = 0;
   for (int& slot : g.slots) slot = -1;
+  g.empty_file = -1;
   MakePointers(g.variant->argv);
   MakePointers(g.variant->envp);
   bool ok = RunSteps(g.variant->keeper, Phase::kKeeper);

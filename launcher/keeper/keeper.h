@@ -34,6 +34,7 @@ struct State {
   int keeper_pid;
   int slots[wire::kSlotsMax];
   long helper_pid;  // of a step that needed a process for a moment; killed, to be reaped by ReapHelper
+  int empty_file;   // of kEmptyFile, for kCover; the init's; -1: none
   // Set by the init (and by the server's process before its exec, which shares the memory too).
   volatile Fault fault;
   volatile int server_pid;

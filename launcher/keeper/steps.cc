@@ -33,12 +33,13 @@ constexpr int kCloseRangeCloseOnExec = 4;
 // Paths of the plan are absolute; in the new root, while it is the working folder, they are relative.
 const char* Inside(wire::Offset path) { return Text(path) + 1; }
 
-// Opens what the plan names, following no link, and checks that it is what the plan maker saw.
-long OpenPinned(const wire::Pinned& pinned) {
+// Opens what the plan names, following no link, and checks that it is what the plan maker saw. `path`: where it is,
+// from the working folder if that is not absolute.
+long OpenPinned(const wire::Pinned& pinned, const char* path) {
   open_how how = {};
   how.flags = kPathOnly | kCloseOnExec;
   how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  const long fd = Call(__NR_openat2, kAtFdCwd, Text(pinned.path), &how, sizeof how);
+  const long fd = Call(__NR_openat2, kAtFdCwd, path, &how, sizeof how);
   if (IsError(fd)) return fd;
   struct statx found;
   const long error = Call(__NR_statx, fd, "", kAtEmptyPath, STATX_INO | STATX_TYPE, &found);
@@ -57,7 +58,7 @@ long OpenPinned(const wire::Pinned& pinned) {
 
 // A detached copy of the mount at `pinned` with `attributes` on it and on everything mounted below it.
 long CloneTree(const wire::Pinned& pinned, uint64_t attributes) {
-  const long fd = OpenPinned(pinned);
+  const long fd = OpenPinned(pinned, Text(pinned.path));
   if (IsError(fd)) return fd;
   const long tree = Call(__NR_open_tree, fd, "",
                          OPEN_TREE_CLONE | kCloseOnExec | kAtEmptyPath | (pinned.is_folder ? kAtRecursive : 0));
@@ -177,20 +178,35 @@ long Loopback() {
   return error;
 }
 
+// A file system in memory that is mounted nowhere yet.
+long NewTmpfs(const char* mode, const char* size, uint64_t attributes) {
+  const long context = Call(__NR_fsopen, "tmpfs", FSOPEN_CLOEXEC);
+  if (IsError(context)) return context;
+  RETURN_IF_ERROR(Call(__NR_fsconfig, context, kFsConfigSetString, "mode", mode, 0));
+  RETURN_IF_ERROR(Call(__NR_fsconfig, context, kFsConfigSetString, "size", size, 0));
+  RETURN_IF_ERROR(Call(__NR_fsconfig, context, kFsConfigCreate, nullptr, nullptr, 0));
+  const long mounted = Call(__NR_fsmount, context, FSMOUNT_CLOEXEC, attributes);
+  Close(context);
+  return mounted;
+}
+
 // fsmount over "/": no folder is needed for it, and nothing is hidden from lookups of absolute paths, which still begin
 // at the old root.
 long NewRoot() {
-  const long context = Call(__NR_fsopen, "tmpfs", FSOPEN_CLOEXEC);
-  if (IsError(context)) return context;
-  RETURN_IF_ERROR(Call(__NR_fsconfig, context, kFsConfigSetString, "mode", "0755", 0));
-  RETURN_IF_ERROR(Call(__NR_fsconfig, context, kFsConfigSetString, "size", "4m", 0));
-  RETURN_IF_ERROR(Call(__NR_fsconfig, context, kFsConfigCreate, nullptr, nullptr, 0));
-  const long mounted = Call(__NR_fsmount, context, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+  const long mounted = NewTmpfs("0755", "4m", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
   if (IsError(mounted)) return mounted;
   RETURN_IF_ERROR(Call(__NR_move_mount, mounted, "", kAtFdCwd, "/", MOVE_MOUNT_F_EMPTY_PATH));
   RETURN_IF_ERROR(Call(__NR_fchdir, mounted));
   Close(mounted);
-  Close(context);
+  return 0;
+}
+
+// Stays open, since its name will be covered.
+long EmptyFile(const char* name) {
+  RETURN_IF_ERROR(Call(__NR_mknodat, kAtFdCwd, name, kRegularFile, 0));
+  const long fd = Call(__NR_openat, kAtFdCwd, name, kPathOnly | kCloseOnExec);
+  if (IsError(fd)) return fd;
+  g.empty_file = static_cast<int>(fd);
   return 0;
 }
 
@@ -216,7 +232,37 @@ long Bind(const wire::Bind& step) {
   return error;
 }
 
+// What is seen in place of `where`, which is open as `fd`; mounted nowhere yet.
+long CoverTree(const wire::Cover& step, long fd) {
+  constexpr uint64_t kNothing = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+  const bool hide = step.how == wire::CoverKind::kHide;
+  if (hide && step.where.is_folder) return NewTmpfs("0", "4k", kNothing);
+  // With what is mounted below it: else a grant inside would be gone.
+  const long tree = Call(__NR_open_tree, hide ? g.empty_file : fd, "",
+                         OPEN_TREE_CLONE | kCloseOnExec | kAtEmptyPath | (step.where.is_folder ? kAtRecursive : 0));
+  if (IsError(tree) || step.how == wire::CoverKind::kPin) return tree;
+  mount_attr attr = {};
+  attr.attr_set = hide ? kNothing : MOUNT_ATTR_RDONLY;
+  const long error = Call(__NR_mount_setattr, tree, "", kAtEmptyPath | kAtRecursive, &attr, sizeof attr);
+  if (!IsError(error)) return tree;
+  Close(tree);
+  return error;
+}
+
+// The place is opened first and mounted on by its descriptor: a link that takes its place meanwhile leads nowhere.
+long Cover(const wire::Cover& step) {
+  const long fd = OpenPinned(step.where, Inside(step.where.path));
+  if (IsError(fd)) return fd;
+  const long tree = CoverTree(step, fd);
+  if (IsError(tree)) return tree;
+  const long error = Call(__NR_move_mount, tree, "", fd, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+  Close(tree);
+  Close(fd);
+  return error;
+}
+
 long Pivot() {
+  if (g.empty_file >= 0) Close(g.empty_file);
   RETURN_IF_ERROR(Call(__NR_pivot_root, ".", "."));
   RETURN_IF_ERROR(Call(__NR_umount2, ".", kUnmountDetach));
   return Call(__NR_chdir, "/");
@@ -243,8 +289,8 @@ long Landlock(const wire::Landlock& step) {
   const auto* rules = At<wire::LandlockRule>(step.rules);
   for (uint32_t i = 0; i < step.rule_count; ++i) {
     const wire::Pinned& where = rules[i].where;
-    const long fd =
-        rules[i].is_grant ? OpenPinned(where) : Call(__NR_openat, kAtFdCwd, Text(where.path), kPathOnly | kCloseOnExec);
+    const long fd = rules[i].is_grant ? OpenPinned(where, Text(where.path))
+                                      : Call(__NR_openat, kAtFdCwd, Text(where.path), kPathOnly | kCloseOnExec);
     if (IsError(fd)) return fd;
     struct [[gnu::packed]] {
       uint64_t access;
@@ -306,6 +352,10 @@ long RunStep(const Step& step) {
       return File(step.file);
     case StepKind::kBind:
       return Bind(step.bind);
+    case StepKind::kEmptyFile:
+      return EmptyFile(Inside(step.path_text.path));
+    case StepKind::kCover:
+      return Cover(step.cover);
     case StepKind::kTmpfs:
       return Call(__NR_mount, "tmpfs", Inside(step.path_text.path), "tmpfs", kMountNoSuid | kMountNoDev | kMountNoExec,
                   Text(step.path_text.text));

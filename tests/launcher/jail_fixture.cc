@@ -179,7 +179,8 @@ absl::StatusOr<LaunchPlan> MakePlan(const Host& host, const Jail& jail, const Wo
   const policy::PolicyText text = {
       "test.json", absl::StrCat("{\"version\":1,\"require\":\"", std::string(policy::TierName(jail.tier)),
                                 "\",\"user\":\"", jail.user, "\",\"filesystem\":{\"rx\":", JsonList(rx), ",\"ro\":",
-                                JsonList(jail.ro), ",\"rw\":", JsonList(jail.rw), "},\"network\":{\"mode\":\"",
+                                JsonList(jail.ro), ",\"rw\":", JsonList(jail.rw), ",\"protect\":", JsonList(jail.protect),
+                                ",\"hide\":", JsonList(jail.hide), "},\"network\":{\"mode\":\"",
                                 jail.network, "\"},\"limits\":{", jail.limits, "}", jail.more, "}")};
   policy::ParseOptions parse;
   parse.variables.home = host.home();

@@ -75,7 +75,7 @@ struct Outcome {
 // What a jail of these tests is made from; becomes the text of a policy.
 struct Jail {
   policy::Tier tier = policy::Tier::kA;
-  Words rx, ro, rw;
+  Words rx, ro, rw, protect, hide;
   std::string network = "none";
   std::string limits;  // members of "limits", as JSON
   std::string user = "auto";

@@ -163,8 +163,6 @@ INSTANTIATE_TEST_SUITE_P(
         Unbuilt{R"("env": {"secret": {"A": {"env": "A"}}})", "/env/secret"},
         Unbuilt{R"("env": {"secret": {"A": {"file": "/run/a"}}})", "/env/secret"},
         Unbuilt{R"("env": {"secret": {"A": {"fd": 5}}})", "/env/secret"},
-        Unbuilt{R"("filesystem": {"protect": ["/a"]})", "/filesystem/protect"},
-        Unbuilt{R"("filesystem": {"hide": ["/a"]})", "/filesystem/hide"},
         Unbuilt{R"("network": {"mode": "allowlist"})", "/network/mode"},
         Unbuilt{R"("network": {"allow": ["a.example:443"]})", "/network/allow"},
         Unbuilt{R"("syscalls": {"profile": "strict"})", "/syscalls/profile"},
@@ -174,7 +172,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(NotEnforcedYetTest, WhatAsksForNothingIsAccepted) {
   Parsed(File(R"("command": {"sha256": {}, "batch_files": "refuse"}, "env": {"secret": {}},
-                 "filesystem": {"protect": [], "hide": []}, "network": {"mode": "none", "allow": []},
+                 "network": {"mode": "none", "allow": []},
                  "syscalls": {"profile": "baseline", "allow": [], "deny": []})"));
 }
 
