@@ -15,6 +15,7 @@
 #include "bulkhead/launcher/handover.h"
 #include "bulkhead/launcher/keeper_image.h"
 #include "bulkhead/launcher/process.h"
+#include "bulkhead/launcher/secrets.h"
 
 namespace bulkhead::launcher {
 namespace {
@@ -98,6 +99,9 @@ absl::Status BecomeKeeper(const LaunchPlan& plan, const std::string& report_path
   absl::Status status = FillStdio();
   if (status.ok()) status = MakeFolders(plan.folders_to_make());
   if (!status.ok()) return status;
+  // First: a descriptor that a secret comes from may have any number, also one of ours to be.
+  absl::StatusOr<UniqueFd> secrets = SecretsPipe(plan.command().env);
+  if (!secrets.ok()) return secrets.status();
   absl::StatusOr<UniqueFd> server_stderr = OpenServerStderr(plan.stderr_rules());
   if (!server_stderr.ok()) return server_stderr.status();
   absl::StatusOr<UniqueFd> report = OpenReport(report_path);
@@ -115,6 +119,7 @@ absl::Status BecomeKeeper(const LaunchPlan& plan, const std::string& report_path
   sources[wire::kControlFd] = *std::move(parent);
   sources[wire::kReportFd] = *std::move(report);
   sources[wire::kServerStderrFd] = *std::move(server_stderr);
+  sources[wire::kSecretsFd] = *std::move(secrets);
   return ExecuteKeeper([&sources](int keeper) { return Execute(keeper, sources); });
 }
 

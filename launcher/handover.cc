@@ -29,17 +29,6 @@ bool WriteAll(int fd, absl::string_view content) {
   return true;
 }
 
-// O_NOFOLLOW looks at the last component only; a hostile workspace may plant a link higher up.
-UniqueFd OpenWithoutLinks(const std::string& path, int flags, mode_t mode) {
-  open_how how = {};
-  how.flags = static_cast<unsigned>(flags);
-  how.mode = mode;
-  how.resolve = RESOLVE_NO_SYMLINKS;
-  const long fd = syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof(how));
-  if (fd >= 0 || errno != ENOSYS) return UniqueFd(static_cast<int>(fd));
-  return UniqueFd(open(path.c_str(), flags | O_NOFOLLOW, mode));  // before Linux 5.6
-}
-
 absl::StatusOr<UniqueFd> OpenStderrFile(const std::string& path) {
   const auto refuse = [&path](absl::string_view why) {
     return absl::FailedPreconditionError(absl::StrCat("cannot append the server's stderr to \"", path, "\": ", why));
@@ -80,6 +69,16 @@ int MakeFolder(const std::string& path, mode_t mode, const std::optional<FolderT
 }
 
 }  // namespace
+
+UniqueFd OpenWithoutLinks(const std::string& path, int flags, mode_t mode) {
+  open_how how = {};
+  how.flags = static_cast<unsigned>(flags);
+  how.mode = mode;
+  how.resolve = RESOLVE_NO_SYMLINKS;
+  const long fd = syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof(how));
+  if (fd >= 0 || errno != ENOSYS) return UniqueFd(static_cast<int>(fd));
+  return UniqueFd(open(path.c_str(), flags | O_NOFOLLOW, mode));  // before Linux 5.6
+}
 
 absl::Status OurError(absl::string_view what, int error) {
   const std::string text = absl::StrCat(what, ": ", strerror(error));

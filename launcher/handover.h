@@ -3,6 +3,8 @@
 #ifndef BULKHEAD_LAUNCHER_HANDOVER_H_
 #define BULKHEAD_LAUNCHER_HANDOVER_H_
 
+#include <sys/types.h>
+
 #include <initializer_list>
 #include <string>
 #include <vector>
@@ -18,7 +20,7 @@
 namespace bulkhead::launcher {
 
 // The keeper starts with no descriptor from this one on.
-inline constexpr int kFirstFreeFd = wire::kServerStderrFd + 1;
+inline constexpr int kFirstFreeFd = wire::kSecretsFd + 1;
 
 // "<what>: <the kernel's word for error>", as ResourceExhausted where resources ran out, else Internal.
 absl::Status OurError(absl::string_view what, int error);
@@ -33,6 +35,10 @@ UniqueFd SealedMemfd(const char* name, std::initializer_list<absl::string_view> 
 
 // A pidfd, above the targets, or empty and errno.
 UniqueFd OpenPidFd(pid_t pid);
+
+// Fails with ELOOP when there is a symbolic link anywhere in the path: O_NOFOLLOW looks at the last component only, and
+// a hostile workspace may plant a link higher up.
+UniqueFd OpenWithoutLinks(const std::string& path, int flags, mode_t mode);
 
 // /dev/null, above the targets, or empty and errno.
 UniqueFd OpenNull();

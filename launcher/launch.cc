@@ -20,6 +20,7 @@
 #include "bulkhead/launcher/keeper_image.h"
 #include "bulkhead/launcher/process.h"
 #include "bulkhead/launcher/process_impl.h"
+#include "bulkhead/launcher/secrets.h"
 
 namespace bulkhead::launcher {
 namespace {
@@ -75,6 +76,9 @@ absl::Status MakeControl(Ends& ends, Impl& impl) {
 }
 
 absl::Status MakeEnds(const LaunchPlan& plan, const LaunchOptions& options, Ends& ends, Impl& impl) {
+  absl::StatusOr<UniqueFd> secrets = SecretsPipe(plan.command().env);
+  if (!secrets.ok()) return secrets.status();
+  ends.fd[wire::kSecretsFd] = *std::move(secrets);
   absl::Status status = MakePipe(ends.fd[STDIN_FILENO], impl.in);
   if (status.ok()) status = MakePipe(impl.out, ends.fd[STDOUT_FILENO]);
   if (status.ok()) status = MakeStderr(plan.stderr_rules(), options.stderr_to, ends, impl);

@@ -7,12 +7,15 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "bulkhead/launcher/content.h"
 #include "bulkhead/launcher/plan_context.h"
 #include "bulkhead/launcher/seccomp/filters.h"
 
@@ -136,7 +139,7 @@ class PlanMaker {
  public:
   PlanMaker(const policy::Policy& policy, const policy::ValidatedCommand& command, const KernelFeatures& features,
             const PlanOptions& options)
-      : context_{*policy, command, features, options.run_mode, {}, {}, {}, {}, {}},
+      : context_{*policy, command, features, options.run_mode, {}, {}, {}, {}, {}, {}},
         only_tier_(options.only_tier),
         describe_steps_(options.describe_steps) {}
 
@@ -179,9 +182,72 @@ class PlanMaker {
  private:
   absl::Status LookAtProgram() {
     absl::StatusOr<Program> program =
-        FindProgram(context_.command.argv[0], context_.command.look_up, EnvValue(context_.command, "PATH"));
+        FindProgram(context_.command.argv[0], context_.command.look_up, EnvValue(context_.command, "PATH"),
+                    [this](const std::string& real) { return ServerMayWrite(real); });
     if (!program.ok()) return program.status();
     context_.program = *std::move(program);
+    return CheckPins();
+  }
+
+  // Whether `real`, a path without links, lies where the server may write. Asked before there is a layout, since what
+  // the command is decides about that.
+  bool ServerMayWrite(const std::string& real) {
+    if (!writable_.has_value()) {
+      writable_.emplace();
+      const policy::FilesystemRules& files = context_.policy.filesystem;
+      for (const policy::PathGrant& grant : files.rw) AddReal(grant.path, *writable_);
+      if (files.home == policy::HomeMode::kReadWrite) AddReal(EnvValue(context_.command, "HOME"), *writable_);
+      if (files.tmp == policy::TmpMode::kHost) AddReal("/tmp", *writable_);
+      for (const policy::PathGrant& path : files.protect) AddReal(path.path, covered_);
+      for (const policy::PathGrant& path : files.hide) AddReal(path.path, covered_);
+    }
+    const auto holds = [&real](const std::string& folder) { return IsWithin(real, folder); };
+    if (absl::c_none_of(*writable_, holds) || absl::c_any_of(covered_, holds)) return false;
+    struct stat info;
+    if (lstat(real.c_str(), &info) != 0) return true;
+    if (!context_.identity.other_than_caller()) return access(real.c_str(), W_OK) == 0;
+    // Shown as the server's own, so that what counts is the owner's right; see OwnerSlot.
+    return MayWrite(info) || ((info.st_mode & S_IWUSR) != 0 && MayMapOwners(real));
+  }
+
+  static void AddReal(const std::string& path, std::vector<std::string>& list) {
+    const absl::StatusOr<ResolvedPath> resolved = ResolvePath(path);
+    if (resolved.ok()) list.push_back(resolved->real);
+  }
+
+  // The pins of what this start runs: the program, what the kernel runs it with, and files that arguments name.
+  absl::Status CheckPins() {
+    const std::map<std::string, std::string>& pins = context_.policy.command.sha256;
+    if (pins.empty()) return absl::OkStatus();
+    std::vector<std::string> files = {context_.program.path};
+    if (!context_.program.interpreter.empty()) files.push_back(context_.program.interpreter);
+    for (std::size_t i = 1; i < context_.command.argv.size(); ++i) {
+      const std::string& argument = context_.command.argv[i];
+      if (argument.empty() || argument[0] == '-') continue;
+      files.push_back(argument[0] == '/' ? argument : absl::StrCat(context_.command.cwd, "/", argument));
+    }
+    for (const std::string& file : files) {
+      const absl::StatusOr<ResolvedPath> resolved = ResolvePath(file);
+      if (!resolved.ok()) continue;
+      for (const auto& [pinned, digest] : pins) {
+        const absl::StatusOr<ResolvedPath> pin = ResolvePath(pinned);
+        if (!pin.ok() || pin->real != resolved->real) continue;
+        const absl::Status status = CheckPin(file, pinned, digest);
+        if (!status.ok()) return status;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckPin(const std::string& file, const std::string& pinned, const std::string& digest) {
+    const absl::StatusOr<Content> content = ReadContent(file);
+    if (!content.ok()) return content.status();
+    if (content->sha256 != digest) {
+      return absl::PermissionDeniedError(absl::StrCat(
+          context_.policy.name, ": the content of \"", file, "\" is not what /command/sha256 has for \"", pinned,
+          "\"; its SHA-256 is ", content->sha256, "; install the pinned version, or pin this one if you trust it"));
+    }
+    context_.pinned.push_back({file, content->info});
     return absl::OkStatus();
   }
 
@@ -394,8 +460,15 @@ class PlanMaker {
     std::vector<std::uint64_t> words;
     const bool private_home = folders.home != 0 && context_.policy.filesystem.home == policy::HomeMode::kPrivate;
     const bool private_tmp = folders.home != 0 && context_.policy.filesystem.tmp == policy::TmpMode::kPrivate;
+    std::uint64_t secrets = 0;
     for (const policy::EnvEntry& entry : context_.command.env) {
+      const bool is_secret = entry.source == policy::EnvEntry::Source::kSecret;
+      const std::uint64_t secret = wire::kSecretMark + (is_secret ? secrets++ : 0);
       if ((private_home && entry.name == "HOME") || (private_tmp && entry.name == "TMPDIR")) continue;
+      if (is_secret) {
+        words.push_back(secret);
+        continue;
+      }
       words.push_back(writer_.Text(absl::StrCat(entry.name, "=", entry.value)));
     }
     if (private_home) words.push_back(LaunchText("HOME=", kPrivateFolderPrefix, ""));
@@ -468,6 +541,8 @@ class PlanMaker {
     plan.inside_gid = context_.identity.inside_gid;
     plan.variant_count = static_cast<std::uint32_t>(variants.size());
     plan.variants = writer_.Array(variants);
+    plan.secret_count = static_cast<std::uint32_t>(absl::c_count_if(
+        context_.command.env, [](const auto& entry) { return entry.source == policy::EnvEntry::Source::kSecret; }));
     plan.patch_count = static_cast<std::uint32_t>(patches_.size());
     plan.patches = writer_.Array(patches_);
     if (!plan_.hints_.empty()) {
@@ -489,7 +564,9 @@ class PlanMaker {
   PlanContext context_;
   std::optional<Tier> only_tier_;
   bool describe_steps_;
-  std::string tier_remedy_;  // when namespaces can't be had
+  std::optional<std::vector<std::string>> writable_;  // folders that the policy lets the server write, without links
+  std::vector<std::string> covered_;                  // and what it takes away from them
+  std::string tier_remedy_;                           // when namespaces can't be had
   PlanWriter writer_;
   std::vector<wire::Patch> patches_;
   LaunchPlan plan_;

@@ -115,9 +115,6 @@ absl::StatusOr<LaunchPlan> BuildLaunchPlan(const policy::Policy& policy, const p
 // The exit code of INTERFACE.md for an error of ours: 127 NotFound, 126 PermissionDenied, 64 InvalidArgument, else 125.
 int ExitCodeForStatus(const absl::Status& status);
 
-// Looks `name` up on the absolute, non-empty entries of `path_list` (colon-separated). NotFound names the list.
-absl::StatusOr<std::string> FindOnPath(absl::string_view name, absl::string_view path_list);
-
 }  // namespace bulkhead::launcher
 
 #endif  // BULKHEAD_LAUNCHER_PLAN_H_

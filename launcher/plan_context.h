@@ -2,6 +2,8 @@
 #ifndef BULKHEAD_LAUNCHER_PLAN_CONTEXT_H_
 #define BULKHEAD_LAUNCHER_PLAN_CONTEXT_H_
 
+#include <sys/stat.h>
+
 #include <string>
 #include <vector>
 
@@ -23,6 +25,12 @@ struct Identity {
   bool other_than_caller() const { return run_as != wire::RunAs::kCaller; }
 };
 
+// A file of command.sha256 that this start runs or names.
+struct PinnedFile {
+  std::string path;  // as it will be opened
+  struct stat info;  // when its content was read
+};
+
 struct PlanContext {
   const policy::PolicyFields& policy;
   const policy::ValidatedCommand& command;
@@ -31,6 +39,7 @@ struct PlanContext {
   Identity identity;
   Program program;
   JailLayout layout;
+  std::vector<PinnedFile> pinned;
   std::string home;  // the server's $HOME as it is passed, or empty
   std::string cwd;   // the folder to start in; empty: the server's private home, or /
 };

@@ -25,8 +25,11 @@ inline constexpr int kHostPidFd = 6;  // library: the host's pidfd, so that a fo
 inline constexpr int kServerStderrFd =
     6;  // run: what the kStderr step makes the server's fd 2; ours stays for our own sentences
 
-inline constexpr int kSlotsMax = 96;           // descriptors that a keeper step hands to an init step
-inline constexpr int kPlanBytesMax = 8 << 20;  // arguments and environment may be large; everything else is small
+inline constexpr int kSecretsFd = 7;  // a pipe that holds the secrets, if the plan has any
+
+inline constexpr int kSecretsBytesMax = 64 << 10;  // all of them, with their names: what a pipe holds
+inline constexpr int kSlotsMax = 96;               // descriptors that a keeper step hands to an init step
+inline constexpr int kPlanBytesMax = 8 << 20;      // arguments and environment may be large; everything else is small
 
 using Offset = uint32_t;
 
@@ -89,6 +92,7 @@ enum class StepKind : uint16_t {
   kCloseDescriptors,
   kLandlock,
   kSeccomp,
+  kCheckFile,  // a pinned file is what it was when its content was read
   kExec,
 };
 
@@ -135,6 +139,13 @@ struct Bind {
   int32_t slot;  // an OpenTree's slot, or -1: open `source` here
   uint64_t mount_attributes;
 };
+struct FileState {
+  Offset path;  // links are followed, as exec does
+  uint32_t dev_major, dev_minor;
+  uint32_t ctime_nanoseconds;
+  uint64_t inode, bytes;
+  int64_t ctime_seconds;
+};
 enum class CoverKind : uint32_t { kPin, kProtect, kHide };
 struct Cover {
   Pinned where;  // as the jail shows it
@@ -175,6 +186,7 @@ struct Step {
     FileContent file;
     Bind bind;
     Cover cover;
+    FileState file_state;
     LimitPair limit;
     Landlock landlock;
     Seccomp seccomp;
@@ -197,10 +209,13 @@ struct Variant {
   Offset clone_failures;  // Failure[] for the clone and the id maps
   StepList keeper, init, server;
   Offset argv, envp;      // uint64_t[], offsets that the keeper turns into pointers; ends with 0
+                          // kSecretMark + n in envp: the secret n, counted from 0
   Offset private_folder;  // removed when the tree is gone; 0: none
   Offset report;          // JSON text up to, and without, the tail that the keeper appends
   uint32_t report_bytes;
 };
+
+inline constexpr uint64_t kSecretMark = 1ull << 63;
 
 // Values that only the keeper knows, to be written into its copy of the plan.
 enum class PatchKind : uint32_t {
@@ -224,6 +239,7 @@ struct Plan {
   uint32_t inside_uid, inside_gid;  // what the server sees in tier A
   uint32_t variant_count;
   Offset variants;  // Variant[]
+  uint32_t secret_count;
   uint32_t patch_count;
   Offset patches;  // Patch[]
   Offset hint;     // printed in run mode when the server ends with a code other than 0; 0: none

@@ -37,6 +37,11 @@ std::string ReadAt(int fd, std::size_t bytes, off_t offset) {
   return text;
 }
 
+bool IsWritable(absl::string_view path, MayWrite may_write) {
+  const absl::StatusOr<ResolvedPath> resolved = ResolvePath(path);
+  return resolved.ok() && may_write(resolved->real);
+}
+
 absl::Status LookAtScript(const std::string& head, const std::string& path_list, Program& program) {
   absl::string_view line(head);
   line = line.substr(2, line.find('\n') - 2);
@@ -53,7 +58,7 @@ absl::Status LookAtScript(const std::string& head, const std::string& path_list,
   if (words.size() < 2 || !absl::EndsWith(words[0], "/env")) return absl::OkStatus();
   for (std::size_t i = 1; i < words.size(); ++i) {
     if (words[i][0] == '-' || absl::StrContains(words[i], "=")) continue;
-    const absl::StatusOr<std::string> found = FindOnPath(words[i], path_list);
+    const absl::StatusOr<std::string> found = FindOnPath(words[i], path_list, [](const std::string&) { return false; });
     if (found.ok()) return absl::OkStatus();
     return Refused(program.path, absl::StrCat("it is a script for \"", words[i],
                                               "\", which is not on the server's PATH: ", path_list));
@@ -113,23 +118,33 @@ absl::Status LookInside(const std::string& path_list, Program& program) {
 
 }  // namespace
 
-absl::StatusOr<std::string> FindOnPath(absl::string_view name, absl::string_view path_list) {
+absl::StatusOr<std::string> FindOnPath(absl::string_view name, absl::string_view path_list, MayWrite may_write) {
+  std::string passed_over;
   for (absl::string_view folder : absl::StrSplit(path_list, ':')) {
     if (folder.empty() || folder[0] != '/') continue;  // the current folder, by whatever name, is never searched
     std::string path = absl::StrCat(absl::StripSuffix(folder, "/"), "/", name);
     struct stat info;
-    if (stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && MayBeExecutable(info)) return path;
+    if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || !MayBeExecutable(info)) continue;
+    if (!IsWritable(folder, may_write) && !IsWritable(path, may_write)) return path;
+    if (passed_over.empty()) passed_over = path;
+  }
+  if (!passed_over.empty()) {
+    return absl::NotFoundError(absl::StrCat(
+        "command \"", name, "\" was found only as \"", passed_over,
+        "\", where the policy lets the server write; what is there may be the server's own work. Give its full path if "
+        "that is the one you mean"));
   }
   return absl::NotFoundError(absl::StrCat(
       "command \"", name, "\" was not found on the server's PATH (", path_list.empty() ? "which is empty" : path_list,
       "); install it, give its full path, or let the policy pass a PATH that has it"));
 }
 
-absl::StatusOr<Program> FindProgram(const std::string& name, bool look_up, const std::string& path_list) {
+absl::StatusOr<Program> FindProgram(const std::string& name, bool look_up, const std::string& path_list,
+                                    MayWrite server_may_write) {
   Program program;
   program.path = name;
   if (look_up) {
-    absl::StatusOr<std::string> found = FindOnPath(name, path_list);
+    absl::StatusOr<std::string> found = FindOnPath(name, path_list, server_may_write);
     if (!found.ok()) return found.status();
     program.path = *std::move(found);
   }

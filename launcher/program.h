@@ -4,10 +4,15 @@
 
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "bulkhead/launcher/file_system.h"
 
 namespace bulkhead::launcher {
+
+// Whether the server may write to the file or folder `real`, a path without links.
+using MayWrite = absl::FunctionRef<bool(const std::string& real)>;
 
 struct Program {
   std::string path;   // as it will be executed
@@ -17,10 +22,16 @@ struct Program {
   bool is_script = false;
 };
 
-// `name` is an absolute path, or a bare name that is looked up on `path_list`. Errors, each with a message of its own:
+// Looks `name` up on the absolute, non-empty entries of `path_list` (colon-separated); passes over what the server may
+// write. NotFound names the list.
+absl::StatusOr<std::string> FindOnPath(absl::string_view name, absl::string_view path_list, MayWrite may_write);
+
+// `name` is an absolute path, or a bare name that is looked up on `path_list`, but not in folders that the server may
+// write: what it put there would be started in the name of the policy. Errors, each with a message of its own:
 // NotFound: the command is not there. PermissionDenied: a folder, not executable, not a program, a script whose
 // interpreter is missing, an ELF file whose loader is missing or that is made for another machine.
-absl::StatusOr<Program> FindProgram(const std::string& name, bool look_up, const std::string& path_list);
+absl::StatusOr<Program> FindProgram(const std::string& name, bool look_up, const std::string& path_list,
+                                    MayWrite server_may_write);
 
 }  // namespace bulkhead::launcher
 

@@ -1,5 +1,6 @@
 // What happens in the server's own process between the fork and its program.
 #include <sys/resource.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -82,6 +83,26 @@ std::vector<FailureText> LandlockFailures(const PlanContext& context, const Vari
   return failures;
 }
 
+void AddFileCheck(const PinnedFile& pinned, StepsMaker& steps) {
+  wire::Step step = MakeStep(StepKind::kCheckFile);
+  wire::FileState& state = step.file_state;
+  state.path = steps.writer().Text(pinned.path);
+  state.dev_major = major(pinned.info.st_dev);
+  state.dev_minor = minor(pinned.info.st_dev);
+  state.inode = pinned.info.st_ino;
+  state.bytes = static_cast<std::uint64_t>(pinned.info.st_size);
+  state.ctime_seconds = pinned.info.st_ctim.tv_sec;
+  state.ctime_nanoseconds = static_cast<std::uint32_t>(pinned.info.st_ctim.tv_nsec);
+  const std::string what = absl::StrCat("\"", pinned.path, "\"");
+  steps.Server(step, {"sha256",
+                      absl::StrCat("check that ", what, " is still what its pin was compared with"),
+                      "/command/sha256",
+                      {{ESTALE, 126, what, " has changed since its content was checked; start again"},
+                       {ENOENT, 126, what, ", whose content is pinned, can't be seen by the server; grant it"},
+                       {0, 126, "cannot look at ", what, " again, whose content is pinned"}},
+                      false});
+}
+
 }  // namespace
 
 std::vector<wire::LandlockRule> LandlockRules(const PlanContext& context, const VariantKind& kind,
@@ -158,6 +179,7 @@ void AddServerSteps(const PlanContext& context, const VariantKind& kind, const S
                          "",
                          {{0, 125, "cannot enforce the system call filter"}},
                          false});
+  for (const PinnedFile& pinned : context.pinned) AddFileCheck(pinned, steps);
   const std::string& program = context.program.path;
   wire::Step exec = MakeStep(StepKind::kExec);
   exec.path_text.path = writer.Text(program);

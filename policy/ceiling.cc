@@ -315,6 +315,7 @@ class Narrower {
     }
     for (auto entry = env.secret.begin(); entry != env.secret.end();) {
       const bool may = GrantsSecret(entry->first, entry->second);
+      entry->second.follow_links = false;
       if (!may) lost.push_back(entry->first);
       entry = may ? std::next(entry) : env.secret.erase(entry);
     }

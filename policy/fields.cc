@@ -299,7 +299,10 @@ class Reader {
         if (const JsonValue* name = entry.Member("env")) source.env = name->string;
         if (const JsonValue* fd = entry.Member("fd")) source.fd = static_cast<int>(fd->integer);
         if (const JsonValue* file = entry.Member("file")) {
-          if (const auto path = Path(*file, file->string)) source.file = path->path;
+          if (const auto path = Path(*file, file->string)) {
+            source.file = path->path;
+            source.follow_links = path->beneath.empty();
+          }
         }
         env.secret[entry.key] = std::move(source);
       }

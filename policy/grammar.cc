@@ -105,13 +105,10 @@ constexpr Field kHead[] = {Scalar("version", Form::kVersion), List("extends", Fo
 struct NotYet {
   absl::string_view pointer;
   absl::string_view value;
-  bool posix_only = false;
 };
 constexpr NotYet kNotEnforcedYet[] = {
-    {"/command/sha256", ""},         {"/command/batch_files", "checked", /*posix_only=*/true},
-    {"/network/mode", "allowlist"},  {"/network/allow", ""},
-    {"/syscalls/profile", "strict"}, {"/syscalls/allow", ""},
-    {"/syscalls/deny", ""},          {"/limits/memory", ""},
+    {"/network/mode", "allowlist"}, {"/network/allow", ""}, {"/syscalls/profile", "strict"},
+    {"/syscalls/allow", ""},        {"/syscalls/deny", ""}, {"/limits/memory", ""},
 };
 
 using Fields = absl::Span<const Field>;
@@ -249,7 +246,7 @@ class Checker {
     const bool is_container = value.type == JsonValue::Type::kArray || value.type == JsonValue::Type::kObject;
     if (in_without_ || unenforced_ == Unenforced::kAccept || (is_container && value.children.empty())) return;
     for (const NotYet& not_yet : kNotEnforcedYet) {
-      if (not_yet.pointer != pointer_ || (not_yet.posix_only && platform_ != Platform::kPosix)) continue;
+      if (not_yet.pointer != pointer_) continue;
       if (not_yet.value.empty()) return Add(value, "is not enforced yet; leave it out");
       if (not_yet.value == value.string)
         Add(value, absl::StrCat(Quote(value.string), " is not enforced yet; write another"));

@@ -63,6 +63,9 @@ struct SecretSource {
   std::optional<std::string> env;   // a variable of the host's environment
   std::optional<std::string> file;  // an absolute path
   std::optional<int> fd;            // a descriptor of the host
+  // Whether symbolic links on the way to `file` may be followed: not where its path was made from a variable or a
+  // ceiling is in force, since whoever can put a link there would choose what is read.
+  bool follow_links = true;
 };
 
 struct CommandRules {

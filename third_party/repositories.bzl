@@ -10,6 +10,7 @@ _LIBRARIES = {
     "com_github_google_benchmark": ("benchmark", "/usr/include/benchmark/benchmark.h", "libbenchmark-dev"),
     "com_google_googletest": ("googletest", "/usr/include/gmock/gmock.h", "libgmock-dev"),
     "libseccomp": ("libseccomp", "/usr/include/seccomp.h", "libseccomp-dev"),
+    "libsodium": ("libsodium", "/usr/include/sodium.h", "libsodium-dev"),
     "nlohmann_json": ("nlohmann_json", "/usr/include/nlohmann/json.hpp", "nlohmann-json3-dev"),
 }
 

@@ -17,7 +17,7 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COMPILER = "aarch64-linux-gnu-g++"
 LEFT_OUT = ("tests/", "bench/")
-HEADERS = ("absl", "asio", "asio.hpp", "nlohmann", "seccomp.h", "seccomp-syscalls.h")
+HEADERS = ("absl", "asio", "asio.hpp", "nlohmann", "seccomp.h", "seccomp-syscalls.h", "sodium")
 # The target whose command compiles and links the keeper, and the compiler in that command.
 KEEPER = "//launcher/keeper:keeper"
 KEEPER_COMPILER = re.compile(r"(?:/usr/bin/|(?<=[\s;]))(?:gcc|clang)(?=\s)")

@@ -46,9 +46,9 @@ void MapPlan() {
   const long base = Call(__NR_mmap, nullptr, bytes, 1 | 2, 2 | 0x8000 /* MAP_POPULATE */, wire::kPlanFd, 0);
   if (IsError(base)) Refuse("mmap failed");
   // What the host leaked would stay open beside its server for as long as we live (ENOSYS before Linux 5.9: it does).
-  Call(__NR_close_range, wire::kServerStderrFd + 1, ~0u, 0);
+  Call(__NR_close_range, wire::kSecretsFd + 1, ~0u, 0);
   // Numbers that the host left free are taken, so that nothing of ours gets one of them by chance.
-  for (int fd = wire::kControlFd; fd <= wire::kServerStderrFd; ++fd) {
+  for (int fd = wire::kControlFd; fd <= wire::kSecretsFd; ++fd) {
     if (IsError(Call(__NR_fcntl, fd, 1 /* F_GETFD */))) Call(__NR_dup3, wire::kPlanFd, fd, kCloseOnExec);
   }
   Close(wire::kPlanFd);
@@ -57,6 +57,41 @@ void MapPlan() {
   if (g.plan->magic != wire::kMagic || g.plan->version != wire::kVersion || g.plan->bytes != bytes) {
     Refuse("it is of another version");
   }
+}
+
+constexpr unsigned long kSecretsMapBytes = wire::kSecretsBytesMax + 1;  // and a zero byte, whatever comes
+
+void ReadSecrets() {
+  if (g.plan->secret_count == 0) return Close(wire::kSecretsFd);
+  const long base = Call(__NR_mmap, nullptr, kSecretsMapBytes, 1 | 2, 2 | 0x20 /* MAP_ANONYMOUS */, -1, 0);
+  if (IsError(base)) Refuse("mmap failed");
+  g.secrets = reinterpret_cast<char*>(base);
+  unsigned long filled = 0;
+  uint32_t ends = 0;
+  while (filled < wire::kSecretsBytesMax) {
+    const long bytes = Call(__NR_read, wire::kSecretsFd, g.secrets + filled, wire::kSecretsBytesMax - filled);
+    if (bytes == -EINTR) continue;
+    if (bytes <= 0) break;
+    for (long i = 0; i < bytes; ++i) ends += g.secrets[filled + i] == 0;
+    filled += static_cast<unsigned long>(bytes);
+  }
+  if (ends != g.plan->secret_count) Refuse("secrets are missing");
+  Close(wire::kSecretsFd);
+}
+
+// Nobody needs them any more: the server has its copy.
+void WipeSecrets() {
+  if (g.secrets == nullptr) return;
+  auto* bytes = const_cast<volatile char*>(g.secrets);
+  for (unsigned long i = 0; i < kSecretsMapBytes; ++i) bytes[i] = 0;
+  Call(__NR_munmap, g.secrets, kSecretsMapBytes);
+  g.secrets = nullptr;
+}
+
+char* Secret(uint64_t number) {
+  char* text = g.secrets;
+  for (; number > 0; --number) text += Length(text) + 1;
+  return text;
 }
 
 // Ignored signals survive exec and would be the server's too; blocked ones are read from a descriptor.
@@ -108,7 +143,10 @@ void ApplyPatches() {
 
 void MakePointers(wire::Offset array) {
   auto* slot = At<uint64_t>(array);
-  for (; *slot != 0; ++slot) *slot += reinterpret_cast<uint64_t>(g.plan_base);
+  for (; *slot != 0; ++slot) {
+    const bool is_secret = (*slot & wire::kSecretMark) != 0;
+    *slot = reinterpret_cast<uint64_t>(is_secret ? Secret(*slot & ~wire::kSecretMark) : g.plan_base + *slot);
+  }
 }
 
 const wire::Step* FaultStep() {
@@ -302,6 +340,7 @@ void SendStarted(uint32_t variant, int init_pidfd) {
 }
 
 void OnStarted(uint32_t variant, int init_pidfd) {
+  WipeSecrets();
   KeepLittle();
   if (RunMode()) {
     Close(wire::kServerStderrFd);
@@ -451,6 +490,7 @@ extern "C" [[noreturn]] void BulkheadKeeperMain() {
   g.keeper_pid = static_cast<int>(Call(__NR_getpid));
   MapPlan();
   TakeSignals();
+  ReadSecrets();
   Call(__NR_chdir, "/");
   Call(__NR_prctl, PR_SET_NAME, RunMode() ? "bulkhead" : "bulkhead-keeper", 0, 0, 0);
   if (!RunMode()) Call(__NR_setsid);

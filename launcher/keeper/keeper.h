@@ -26,6 +26,7 @@ inline constexpr char kKeeperTerm = 't';      // SIGTERM to all
 struct State {
   // Set by the keeper before the init starts.
   char* plan_base;
+  char* secrets;  // texts, one after the other; wiped once the server runs; null: none
   const wire::Plan* plan;
   const wire::Variant* variant;
   uint32_t run_uid, run_gid;  // as whom the server runs, outside; meaningful when started as root

@@ -313,6 +313,15 @@ long Seccomp(const wire::Seccomp& step) {
   return Call(__NR_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
 }
 
+long CheckFile(const wire::FileState& step) {
+  struct statx found;
+  RETURN_IF_ERROR(Call(__NR_statx, kAtFdCwd, Text(step.path), 0, STATX_INO | STATX_CTIME | STATX_SIZE, &found));
+  const bool same = found.stx_ino == step.inode && found.stx_dev_major == step.dev_major &&
+                    found.stx_dev_minor == step.dev_minor && found.stx_size == step.bytes &&
+                    found.stx_ctime.tv_sec == step.ctime_seconds && found.stx_ctime.tv_nsec == step.ctime_nanoseconds;
+  return same ? 0 : -ESTALE;
+}
+
 long Exec(const char* program) {
   const uint64_t none = 0;
   RETURN_IF_ERROR(Call(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &none, nullptr, sizeof none));
@@ -391,6 +400,8 @@ long RunStep(const Step& step) {
       return Landlock(step.landlock);
     case StepKind::kSeccomp:
       return Seccomp(step.seccomp);
+    case StepKind::kCheckFile:
+      return CheckFile(step.file_state);
     case StepKind::kExec:
       return Exec(Text(step.path_text.path));
   }

@@ -369,6 +369,36 @@ TEST_F(CliTest, ExplainNeverShowsAValueOfTheEnvironment) {
   }
 }
 
+TEST_F(CliTest, ASecretReachesTheServerAndNothingElse) {
+  const std::string file = home_.Write(
+      "p.json", R"({"version": 1, "extends": ["preset:default"], "env": {"secret": {"TOKEN": {"env": "CANARY"}}}})");
+  const std::string report = home_.path() + "/report.json";
+  const Result run =
+      Bulkhead({"run", "-v", "--policy", file, "--report", report, "/bin/sh", "-c", "printf '<%s>' \"$TOKEN\"; exit 3"});
+  EXPECT_EQ(run.exit_code, 3) << run.err;
+  EXPECT_EQ(run.out, std::string("<") + kCanary + ">");
+  EXPECT_THAT(run.err, Not(HasSubstr(kCanary)));
+  EXPECT_THAT(Contents(report), AllOf(HasSubstr("\"code\":3"), Not(HasSubstr(kCanary))));
+  for (const Words& words : std::vector<Words>{{"explain", "--policy", file, "/bin/true"},
+                                               {"explain", "-v", "--policy", file, "/bin/true"},
+                                               {"explain", "--json", "--policy", file, "/bin/true"}}) {
+    const Result explain = Bulkhead(words);
+    EXPECT_EQ(explain.exit_code, 0) << explain.err;
+    EXPECT_THAT(explain.out, AllOf(HasSubstr("TOKEN"), HasSubstr("CANARY"), Not(HasSubstr(kCanary))));
+  }
+  const Result failed = Bulkhead({"run", "-v", "--policy", file, "/no/such/program"});
+  EXPECT_EQ(failed.exit_code, 127);
+  EXPECT_THAT(failed.err, Not(HasSubstr(kCanary)));
+}
+
+TEST_F(CliTest, ASecretFromADescriptorOrNone) {
+  const std::string file = home_.Write(
+      "p.json", R"({"version": 1, "extends": ["preset:default"], "env": {"secret": {"TOKEN": {"fd": 9}}}})");
+  const Result missing = Bulkhead({"run", "--policy", file, "/bin/true"});
+  EXPECT_EQ(missing.exit_code, 125);
+  EXPECT_THAT(missing.err, HasSubstr("cannot give the server its secret TOKEN: descriptor 9 is not open"));
+}
+
 TEST_F(CliTest, ExplainAsJsonHasAVersionAndTheWholePlan) {
   const Result result = Bulkhead({"explain", "--json", "--rw", project_, "--require", "B", "/bin/sh", "-c", "exit"});
   ASSERT_EQ(result.exit_code, 0) << result.err;

@@ -177,11 +177,11 @@ absl::StatusOr<LaunchPlan> MakePlan(const Host& host, const Jail& jail, const Wo
   Words rx = jail.rx;
   rx.insert(rx.end(), {":runtime", host / "tools"});
   const policy::PolicyText text = {
-      "test.json", absl::StrCat("{\"version\":1,\"require\":\"", std::string(policy::TierName(jail.tier)),
-                                "\",\"user\":\"", jail.user, "\",\"filesystem\":{\"rx\":", JsonList(rx), ",\"ro\":",
-                                JsonList(jail.ro), ",\"rw\":", JsonList(jail.rw), ",\"protect\":", JsonList(jail.protect),
-                                ",\"hide\":", JsonList(jail.hide), "},\"network\":{\"mode\":\"",
-                                jail.network, "\"},\"limits\":{", jail.limits, "}", jail.more, "}")};
+      "test.json",
+      absl::StrCat("{\"version\":1,\"require\":\"", std::string(policy::TierName(jail.tier)), "\",\"user\":\"",
+                   jail.user, "\",\"filesystem\":{\"rx\":", JsonList(rx), ",\"ro\":", JsonList(jail.ro), ",\"rw\":",
+                   JsonList(jail.rw), ",\"protect\":", JsonList(jail.protect), ",\"hide\":", JsonList(jail.hide),
+                   "},\"network\":{\"mode\":\"", jail.network, "\"},\"limits\":{", jail.limits, "}", jail.more, "}")};
   policy::ParseOptions parse;
   parse.variables.home = host.home();
   parse.variables.cache_root = host / "cache";

@@ -13,13 +13,16 @@
 namespace bulkhead::launcher {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+
+bool Nowhere(const std::string&) { return false; }
 
 class ProgramTest : public testing::Test {
  protected:
   std::string Script(const std::string& text, mode_t mode = 0755) const { return host_.File("bin/tool", text, mode); }
   static std::string Refusal(const std::string& path, const std::string& path_list = "/usr/bin:/bin") {
-    const absl::StatusOr<Program> program = FindProgram(path, false, path_list);
+    const absl::StatusOr<Program> program = FindProgram(path, false, path_list, Nowhere);
     EXPECT_TRUE(absl::IsPermissionDenied(program.status())) << program.status();
     return std::string(program.status().message());
   }
@@ -29,36 +32,50 @@ class ProgramTest : public testing::Test {
 TEST_F(ProgramTest, ANameIsLookedUpInOrder) {
   const std::string first = host_.File("one/tool", "#!/bin/sh\n", 0755), second = host_.File("two/tool", "x", 0755);
   const std::string one = host_ / "one", two = host_ / "two";
-  EXPECT_EQ(*FindOnPath("tool", absl::StrCat(one, ":", two)), first);
-  EXPECT_EQ(*FindOnPath("tool", absl::StrCat(two, ":", one)), second);
-  EXPECT_EQ(*FindOnPath("tool", absl::StrCat("/no/such:", one, "/")), first);
+  EXPECT_EQ(*FindOnPath("tool", absl::StrCat(one, ":", two), Nowhere), first);
+  EXPECT_EQ(*FindOnPath("tool", absl::StrCat(two, ":", one), Nowhere), second);
+  EXPECT_EQ(*FindOnPath("tool", absl::StrCat("/no/such:", one, "/"), Nowhere), first);
 }
 
 TEST_F(ProgramTest, WhatCannotBeRunIsPassedOver) {
   host_.File("one/tool", "", 0644);
   host_.Folder("two/tool");
   const std::string third = host_.File("three/tool", "x", 0755);
-  EXPECT_EQ(*FindOnPath("tool", absl::StrCat(host_ / "one", ":", host_ / "two", ":", host_ / "three")), third);
+  EXPECT_EQ(*FindOnPath("tool", absl::StrCat(host_ / "one", ":", host_ / "two", ":", host_ / "three"), Nowhere), third);
+}
+
+TEST_F(ProgramTest, WhatTheServerMayWriteIsPassedOver) {
+  const std::string first = host_.File("one/tool", "x", 0755), second = host_.File("two/tool", "x", 0755);
+  host_.Folder("three");
+  host_.Link("../one/tool", "three/tool");
+  const std::string list = absl::StrCat(host_ / "three", ":", host_ / "one", ":", host_ / "two");
+  const auto in_one = [&](const std::string& real) { return IsWithin(real, host_ / "one"); };
+  EXPECT_EQ(*FindOnPath("tool", list, Nowhere), host_ / "three/tool");
+  EXPECT_EQ(*FindOnPath("tool", list, in_one), second);
+  const auto everywhere = [](const std::string&) { return true; };
+  EXPECT_THAT(
+      std::string(FindOnPath("tool", list, everywhere).status().message()),
+      AllOf(HasSubstr("found only as \"" + (host_ / "three/tool")), HasSubstr("the policy lets the server write")));
 }
 
 TEST_F(ProgramTest, TheCurrentFolderIsNeverSearched) {
   Script("#!/bin/sh\n");
   ASSERT_EQ(chdir((host_ / "bin").c_str()), 0);
   for (const char* list : {"", ":", ".", "../bin", "::."}) {
-    EXPECT_TRUE(absl::IsNotFound(FindOnPath("tool", list).status())) << list;
+    EXPECT_TRUE(absl::IsNotFound(FindOnPath("tool", list, Nowhere).status())) << list;
   }
   ASSERT_EQ(chdir("/"), 0);
 }
 
 TEST_F(ProgramTest, AMissingNameIsToldTheListThatWasSearched) {
-  EXPECT_THAT(std::string(FindOnPath("tool", "/no/such:/nor/this").status().message()),
+  EXPECT_THAT(std::string(FindOnPath("tool", "/no/such:/nor/this", Nowhere).status().message()),
               HasSubstr("(/no/such:/nor/this)"));
-  EXPECT_THAT(std::string(FindOnPath("tool", "").status().message()), HasSubstr("(which is empty)"));
+  EXPECT_THAT(std::string(FindOnPath("tool", "", Nowhere).status().message()), HasSubstr("(which is empty)"));
 }
 
 TEST_F(ProgramTest, AProgramIsFoundThroughLinks) {
   const std::string script = Script("#!/bin/sh\n"), link = host_.Link("bin/tool", "link");
-  const absl::StatusOr<Program> program = FindProgram(link, false, "");
+  const absl::StatusOr<Program> program = FindProgram(link, false, "", Nowhere);
   ASSERT_TRUE(program.ok()) << program.status();
   EXPECT_EQ(program->path, link);
   EXPECT_EQ(program->file.real, script);
@@ -67,11 +84,11 @@ TEST_F(ProgramTest, AProgramIsFoundThroughLinks) {
 }
 
 TEST_F(ProgramTest, TheFirstLineMayHaveSpacesAndOptions) {
-  EXPECT_EQ(FindProgram(Script("#!  /bin/sh  -e \nexit\n"), false, "")->interpreter, "/bin/sh");
-  EXPECT_EQ(FindProgram(Script("#!/bin/sh"), false, "")->interpreter, "/bin/sh");
+  EXPECT_EQ(FindProgram(Script("#!  /bin/sh  -e \nexit\n"), false, "", Nowhere)->interpreter, "/bin/sh");
+  EXPECT_EQ(FindProgram(Script("#!/bin/sh"), false, "", Nowhere)->interpreter, "/bin/sh");
   EXPECT_THAT(Refusal(Script("#!\n")), HasSubstr("names no interpreter"));
   EXPECT_THAT(Refusal(Script("#!/usr/bin/env -S A=b nope --flag\n")), HasSubstr("a script for \"nope\""));
-  EXPECT_TRUE(FindProgram(Script("#!/usr/bin/env sh\n"), false, "/usr/bin:/bin").ok());
+  EXPECT_TRUE(FindProgram(Script("#!/usr/bin/env sh\n"), false, "/usr/bin:/bin", Nowhere).ok());
   EXPECT_THAT(Refusal(Script("#!/usr/bin/env sh\n"), "/no/such"), HasSubstr("PATH: /no/such"));
 }
 
@@ -87,11 +104,11 @@ TEST_F(ProgramTest, WhatIsNoProgramIsSaid) {
 }
 
 TEST_F(ProgramTest, WhatMayBeRunButNotReadIsLeftToTheKernel) {
-  const absl::StatusOr<Program> program = FindProgram(Script("#!/no/such\n", 0111), false, "");
+  const absl::StatusOr<Program> program = FindProgram(Script("#!/no/such\n", 0111), false, "", Nowhere);
   EXPECT_EQ(program.ok(), !IsRoot()) << program.status();  // root can read it
 }
 
-TEST_F(ProgramTest, OtherFormatsAreLeftToTheKernel) { EXPECT_TRUE(FindProgram(Script("MZ"), false, "").ok()); }
+TEST_F(ProgramTest, OtherFormatsAreLeftToTheKernel) { EXPECT_TRUE(FindProgram(Script("MZ"), false, "", Nowhere).ok()); }
 
 }  // namespace
 }  // namespace bulkhead::launcher

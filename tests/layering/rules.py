@@ -13,6 +13,7 @@ MAY_USE = {
 # A library of others: (how an #include of it begins, the files that may, the Bazel packages that may depend on it).
 LIBRARIES = {
     "libseccomp": (r"seccomp\.h", r"launcher/seccomp/generate\w*\.cc", r"launcher/seccomp"),
+    "libsodium": (r"sodium", r"launcher/content\.cc", r"launcher"),
     "nlohmann_json": (r"nlohmann/", r"(policy|jsonrpc|mcp)/(\w*json\w*|envelope)\.(h|cc)|cli/\w+\.(h|cc)", r"policy|jsonrpc|mcp|cli"),
     "asio": (r"asio[./]", r"(launcher|jsonrpc|mcp|cli)/\w+\.(h|cc)", r"launcher|jsonrpc|mcp|cli"),
 }

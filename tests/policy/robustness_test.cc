@@ -178,9 +178,8 @@ void ExpectGoodPolicy(const PolicyFields& fields) {
   EXPECT_FALSE(fields.user.empty());
   EXPECT_LE(fields.restart.backoff_initial, fields.restart.backoff_max);
   // Nothing that is not enforced.
-  EXPECT_TRUE(fields.command.sha256.empty() && fields.env.secret.empty() && fields.network_allow.empty() &&
-              fields.syscalls_allow.empty() &&
-              fields.syscalls_deny.empty() && fields.limits.memory_bytes == 0);
+  EXPECT_TRUE(fields.network_allow.empty() && fields.syscalls_allow.empty() && fields.syscalls_deny.empty() &&
+              fields.limits.memory_bytes == 0);
   EXPECT_NE(fields.network, NetworkMode::kAllowlist);
   EXPECT_EQ(fields.syscall_profile, SyscallProfile::kBaseline);
 }
