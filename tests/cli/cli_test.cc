@@ -31,6 +31,11 @@ using Words = std::vector<std::string>;
 
 constexpr char kCanary[] = "canary-7f3a";
 
+std::string Contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 // A home, and in it a folder to work in.
 class CliTest : public ::testing::Test {
  protected:
@@ -373,8 +378,8 @@ TEST_F(CliTest, ASecretReachesTheServerAndNothingElse) {
   const std::string file = home_.Write(
       "p.json", R"({"version": 1, "extends": ["preset:default"], "env": {"secret": {"TOKEN": {"env": "CANARY"}}}})");
   const std::string report = home_.path() + "/report.json";
-  const Result run =
-      Bulkhead({"run", "-v", "--policy", file, "--report", report, "/bin/sh", "-c", "printf '<%s>' \"$TOKEN\"; exit 3"});
+  const Result run = Bulkhead(
+      {"run", "-v", "--policy", file, "--report", report, "/bin/sh", "-c", "printf '<%s>' \"$TOKEN\"; exit 3"});
   EXPECT_EQ(run.exit_code, 3) << run.err;
   EXPECT_EQ(run.out, std::string("<") + kCanary + ">");
   EXPECT_THAT(run.err, Not(HasSubstr(kCanary)));
