@@ -17,9 +17,12 @@ inline constexpr int kExplainVersion = 1;
 std::string ExplainText(const Prepared& prepared, bool steps, const Style& style);
 std::string ExplainJson(const Prepared& prepared);
 
-// Where a variable of the server's environment comes from: "the host", "--env", "the policy", or of a secret
-// "the host's variable GITHUB_TOKEN", "the file /run/secrets/db", "descriptor 5".
-std::string EnvOrigin(const policy::EnvEntry& entry, const policy::Additions& additions);
+// Where the field is said: "files.json:7", "preset:node:12", "--network"; "default" when nowhere.
+std::string OriginOf(const policy::PolicyFields& policy, const std::string& pointer);
+
+// Where a variable of the server's environment comes from: "the host (preset:node:60)", "--env", "files.json:7", or of
+// a secret "the host's variable GITHUB_TOKEN (files.json:7)", "the file ...", "descriptor 5 ...".
+std::string EnvOrigin(const policy::EnvEntry& entry, const policy::PolicyFields& policy);
 
 // The grace that `run` gives between SIGTERM and SIGKILL: the policy's, or 1 s when it does not set one, because hosts
 // built on the SDKs kill two seconds after SIGTERM.

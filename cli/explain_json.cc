@@ -24,7 +24,7 @@ Json EnvironmentJson(const Prepared& prepared) {
     Json item;
     item["name"] = entry.name;
     item["secret"] = entry.source == policy::EnvEntry::Source::kSecret;
-    item["from"] = EnvOrigin(entry, prepared.request.options.additions);
+    item["from"] = EnvOrigin(entry, *prepared.policy);
     list.push_back(std::move(item));
   }
   return list;
@@ -141,6 +141,7 @@ std::string ExplainJson(const Prepared& prepared) {
   json["timeouts"]["term_grace_from"] = policy.timeouts.term_grace_was_set ? "policy" : "run";
   json["not_for_run"] = {"messages", "restart", "timeouts.probe", "timeouts.start", "timeouts.request"};
   json["syscalls"] = SyscallsJson(policy);
+  json["origins"] = policy.origins;
   json["tiers"] = Json::array();
   for (const launcher::PlanVariant& variant : plan.variants()) json["tiers"].push_back(VariantJson(variant));
   json["warnings"] = policy.warnings;

@@ -59,9 +59,12 @@ Rows CommandRows(const Prepared& prepared) {
   rows.push_back({"arguments", arguments.empty() ? "none" : absl::StrJoin(arguments, " ")});
   rows.push_back({"folder", Quote(command.cwd)});
   rows.push_back({"policy", Quote(prepared.policy->name)});
-  rows.push_back({"tier", absl::StrCat(policy::TierName(prepared.policy->require),
-                                       prepared.policy->require == policy::Tier::kA ? "" : " or stronger")});
-  rows.push_back({"user", absl::StrCat(Quote(prepared.policy->user), " (counts only when started as root)")});
+  const policy::PolicyFields& policy = *prepared.policy;
+  rows.push_back(
+      {"tier", absl::StrCat(policy::TierName(policy.require), policy.require == policy::Tier::kA ? "" : " or stronger",
+                            ", ", OriginOf(policy, "/require"))});
+  rows.push_back(
+      {"user", absl::StrCat(Quote(policy.user), " (counts only when started as root), ", OriginOf(policy, "/user"))});
   switch (prepared.plan.stderr_rules().mode) {
     case policy::StderrMode::kInherit:
     case policy::StderrMode::kDiscard:
@@ -78,7 +81,7 @@ Rows EnvironmentRows(const Prepared& prepared) {
   Rows rows;
   for (const policy::EnvEntry& entry : prepared.plan.command().env) {
     rows.push_back({Quote(entry.name), absl::StrCat(entry.source == policy::EnvEntry::Source::kSecret ? "secret, " : "",
-                                                    "from ", EnvOrigin(entry, prepared.request.options.additions))});
+                                                    "from ", EnvOrigin(entry, *prepared.policy))});
   }
   for (const std::string& dropped : prepared.plan.command().env_dropped) rows.push_back({"not passed", dropped});
   return rows;
@@ -99,8 +102,8 @@ Rows FileRows(const Prepared& prepared) {
   AppendGrants("read, write", files.rw, &rows);
   AppendGrants("read-only after all", files.protect, &rows);
   AppendGrants("there but unreadable", files.hide, &rows);
-  rows.push_back({"home", std::string(HomeWord(files.home)), ""});
-  rows.push_back({"tmp", std::string(TmpWord(files.tmp)), ""});
+  rows.push_back({"home", std::string(HomeWord(files.home)), OriginOf(*prepared.policy, "/filesystem/home")});
+  rows.push_back({"tmp", std::string(TmpWord(files.tmp)), OriginOf(*prepared.policy, "/filesystem/tmp")});
   for (const launcher::FolderToMake& folder : prepared.plan.folders_to_make()) {
     rows.push_back({"made when it starts", Quote(folder.path),
                     folder.owner.has_value() ? absl::StrCat("for uid ", folder.owner->uid) : ""});
@@ -108,21 +111,26 @@ Rows FileRows(const Prepared& prepared) {
   return rows;
 }
 
-Rows LimitRows(const policy::Limits& limits) {
+Rows LimitRows(const policy::PolicyFields& policy) {
+  const policy::Limits& limits = policy.limits;
   const auto size = [](std::uint64_t bytes) { return bytes == 0 ? "no limit of ours" : SizeWords(bytes); };
   const auto number = [](std::uint64_t n) { return n == 0 ? "no limit of ours" : absl::StrCat(n); };
-  return {{"memory", size(limits.memory_bytes)},
-          {"processes", number(limits.processes)},
-          {"open_files", number(limits.open_files)},
-          {"file_size", size(limits.file_size_bytes)},
-          {"cpu_time",
-           limits.cpu_time == absl::ZeroDuration() ? "no limit of ours" : absl::FormatDuration(limits.cpu_time)}};
+  const auto row = [&policy](const char* name, std::string words) {
+    return std::vector<std::string>{name, std::move(words), OriginOf(policy, absl::StrCat("/limits/", name))};
+  };
+  return {row("memory", size(limits.memory_bytes)), row("processes", number(limits.processes)),
+          row("open_files", number(limits.open_files)), row("file_size", size(limits.file_size_bytes)),
+          row("cpu_time",
+              limits.cpu_time == absl::ZeroDuration() ? "no limit of ours" : absl::FormatDuration(limits.cpu_time))};
 }
 
-Rows EndingRows(const policy::Timeouts& timeouts) {
-  return {{"stdin_grace", absl::FormatDuration(timeouts.stdin_grace)},
-          {"term_grace", absl::StrCat(absl::FormatDuration(RunTermGrace(timeouts)),
-                                      timeouts.term_grace_was_set ? "" : " (run's own, as the policy sets none)")},
+Rows EndingRows(const policy::PolicyFields& policy) {
+  const policy::Timeouts& timeouts = policy.timeouts;
+  return {{"stdin_grace",
+           absl::StrCat(absl::FormatDuration(timeouts.stdin_grace), ", ", OriginOf(policy, "/timeouts/stdin_grace"))},
+          {"term_grace", absl::StrCat(absl::FormatDuration(RunTermGrace(timeouts)), ", ",
+                                      timeouts.term_grace_was_set ? OriginOf(policy, "/timeouts/term_grace")
+                                                                  : "run's own, as the policy sets none")},
           {"not for run",
            "the timeouts probe, start and request, and all of messages and restart: run passes stdio "
            "straight through and starts the server once"}};
@@ -169,14 +177,17 @@ std::string ExplainText(const Prepared& prepared, bool steps, const Style& style
   page.Section("command", CommandRows(prepared));
   page.Section("environment (values are never shown)", EnvironmentRows(prepared));
   page.Section("files (nothing else exists or can be opened)", FileRows(prepared));
-  Rows network = {{std::string(NetworkWord(policy.network))}};
+  Rows network = {{std::string(NetworkWord(policy.network)), OriginOf(policy, "/network/mode")}};
   if (policy.network == policy::NetworkMode::kAllowlist) {
-    for (const std::string& allowed : policy.network_allow) network.push_back({Quote(allowed)});
+    for (const std::string& allowed : policy.network_allow)
+      network.push_back({Quote(allowed), OriginOf(policy, absl::StrCat("/network/allow/", allowed))});
   }
   page.Section("network", network);
-  page.Section("limits", LimitRows(policy.limits));
-  page.Section("ending", EndingRows(policy.timeouts));
-  page.Section(absl::StrCat("system calls denied (", ProfileWord(policy.syscall_profile), ")"), SyscallRows(policy));
+  page.Section("limits", LimitRows(policy));
+  page.Section("ending", EndingRows(policy));
+  page.Section(absl::StrCat("system calls denied (", ProfileWord(policy.syscall_profile), ", ",
+                            OriginOf(policy, "/syscalls/profile"), ")"),
+               SyscallRows(policy));
   for (const launcher::PlanVariant& variant : prepared.plan.variants()) {
     AppendVariant(variant, &variant == &prepared.plan.variants().front(), steps, &page);
   }

@@ -40,6 +40,11 @@ int Load(Command command, const Flags& flags, std::optional<Loaded>* loaded) {
   absl::StatusOr<std::vector<policy::PolicyText>> ceilings = policy::LoadCeilings(request->ceiling_paths);
   if (!ceilings.ok()) return Fail(ceilings.status(), kExitRefused);
   request->options.ceilings = *std::move(ceilings);
+  request->options.record_origins = command == Command::kExplain;
+  if (request->policy_path.empty()) {
+    const std::string refused = policy::WhyPresetIsRefused(request->preset);
+    if (!refused.empty()) return Fail(absl::PermissionDeniedError(refused), kExitRefused);
+  }
   absl::StatusOr<policy::Policy> policy = LoadRequested(*request, request->options);
   if (!policy.ok()) return Fail(policy.status(), ExitCodeForPolicyError(*request));
   loaded->emplace(Loaded{*std::move(request), *std::move(policy)});

@@ -221,11 +221,13 @@ class Validator {
     return entry;
   }
 
-  bool InheritNames(const std::string& name) const {
+  // The entry of env.inherit that lets the name in, or null.
+  const std::string* LetInBy(const std::string& name) const {
     const std::string folded = FoldEnvName(name, request_.platform);
-    return std::any_of(policy_.env.inherit.begin(), policy_.env.inherit.end(), [&](const std::string& glob) {
-      return GlobMatches(FoldEnvName(glob, request_.platform), folded);
-    });
+    for (const std::string& glob : policy_.env.inherit) {
+      if (GlobMatches(FoldEnvName(glob, request_.platform), folded)) return &glob;
+    }
+    return nullptr;
   }
 
   // Why a variable of the host that the policy lets in by name stays out all the same. Empty if it may pass.
@@ -238,14 +240,17 @@ class Validator {
 
   absl::Status MakeEnv() {
     for (const auto& [name, value] : request_.host_env) {
-      if (name.empty() || absl::StrContains(name, '=') || !InheritNames(name)) continue;
+      const std::string* glob = name.empty() || absl::StrContains(name, '=') ? nullptr : LetInBy(name);
+      if (glob == nullptr) continue;
       const std::string why = WhyDropped(name, value);
       if (!why.empty()) {
         command_.env_dropped.push_back(absl::StrCat(name, ": ", why));
         continue;
       }
       EnvEntry& entry = Entry(name);
-      if (entry.name == name) entry.value = value;
+      if (entry.name != name) continue;
+      entry.value = value;
+      entry.let_in_by = *glob;
     }
     for (const auto& [name, value] : policy_.env.set) {
       EnvEntry& entry = Entry(name);
@@ -255,7 +260,7 @@ class Validator {
     }
     for (const auto& [name, source] : policy_.env.secret) {
       EnvEntry& entry = Entry(name);
-      entry = EnvEntry{name, "", EnvEntry::Source::kSecret, source};
+      entry = EnvEntry{name, "", EnvEntry::Source::kSecret, source, ""};
     }
     std::size_t total = 0;
     for (const auto& [folded, entry] : env_) {

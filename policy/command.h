@@ -28,6 +28,7 @@ struct EnvEntry {
   std::string value;  // empty for kSecret: see `secret`
   Source source = Source::kInherited;
   SecretSource secret;
+  std::string let_in_by;  // kInherited: the entry of env.inherit that names it
 };
 
 // A folder of the server's PATH in which a bare name may be looked for.

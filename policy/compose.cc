@@ -99,7 +99,12 @@ class Composer {
   }
 
   absl::StatusOr<std::string> Read(const JsonValue& item, bool is_preset, const std::string& target) {
-    if (is_preset) return PresetText(absl::string_view(item.string).substr(kPresetPrefix.size()));
+    if (is_preset) {
+      const absl::string_view preset = absl::string_view(item.string).substr(kPresetPrefix.size());
+      const std::string refused = WhyPresetIsRefused(preset);
+      if (!refused.empty()) return absl::PermissionDeniedError(refused);
+      return PresetText(preset);
+    }
     if (!options_.read_file) return absl::FailedPreconditionError("no files are read here; extend a preset");
     if (!absl::StartsWith(target, "/")) {
       return absl::FailedPreconditionError("it is not known where this policy lies; write the full path");

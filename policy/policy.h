@@ -153,6 +153,10 @@ struct PolicyFields {
   Timeouts timeouts;
   RestartRules restart;
   StderrRules stderr_rules;
+  // Where each field was said: "/limits/processes" -> "files.json:6", "--network", or the ceiling that narrowed it.
+  // Entries of lists and maps by their text: "/env/inherit/LC_*". What is not here has its default. Only with
+  // ParseOptions::record_origins; for explain.
+  std::map<std::string, std::string> origins;
   bool narrowed = false;              // by a ceiling: nothing is granted that the lists above don't name
   std::vector<std::string> warnings;  // e.g. an optional entry left out because its variable is unset
 };
@@ -201,6 +205,7 @@ struct ParseOptions {
   std::vector<PolicyText> ceilings;  // each can only narrow
   // Where the server will run: what `env.inherit` is when it is absent, and what is enforced there.
   Platform platform = Platform::kPosix;
+  bool record_origins = false;  // fills PolicyFields::origins
   // The absolute folder that relative names (of the policy, of ceilings) start from. Needed when such a file extends a
   // file, and for a ${cache} that does not depend on how the policy was named. Empty: names are taken as they are.
   std::string folder;
@@ -222,10 +227,14 @@ absl::StatusOr<Policy> ParsePolicy(const PolicyText& text, const ParseOptions& o
 // "A", "B", "C".
 absl::string_view TierName(Tier tier);
 
-// The built-in policies, in order: default, node, npx, python, uvx.
+// The built-in policies, in the order of their names.
 std::vector<std::string> PresetNames();
 // The commented text of one, or NotFound naming the ones there are.
 absl::StatusOr<std::string> PresetText(absl::string_view name);
+// Why no server can be started by this preset, with what to do instead; empty for all but "docker", which is there to
+// say so: the client of a container engine only asks a daemon to start the server, outside of any jail around the
+// client.
+std::string WhyPresetIsRefused(absl::string_view name);
 // The preset that fits a command such as "/usr/bin/npx": by the name's last component; "default" if none fits.
 std::string PresetForCommand(absl::string_view command);
 

@@ -47,11 +47,21 @@ absl::StatusOr<std::string> PresetText(absl::string_view name) {
       absl::StrCat("there is no preset ", Quote(name), "; there are ", absl::StrJoin(PresetNames(), ", ")));
 }
 
+std::string WhyPresetIsRefused(absl::string_view name) {
+  if (name != "docker") return "";
+  return "preset:docker: docker, podman and nerdctl have a container engine start the server, outside of this jail: no "
+         "line "
+         "of a policy would bind it. Start what the image holds without them, or start the container without bulkhead "
+         "and "
+         "with the engine's own walls (bulkhead presets docker has an example)";
+}
+
 std::string PresetForCommand(absl::string_view command) {
   const absl::string_view name = command.substr(command.rfind('/') + 1);
   if (name == "node" || name == "nodejs") return "node";  // Debian's older name
   if (name == "npx") return "npx";
   if (name == "uvx" || name == "uv") return "uvx";
+  if (name == "docker" || name == "podman" || name == "nerdctl") return "docker";
   return IsPython(name) ? "python" : "default";
 }
 

@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@ namespace bulkhead::cli {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -402,6 +404,42 @@ TEST_F(CliTest, ASecretFromADescriptorOrNone) {
   const Result missing = Bulkhead({"run", "--policy", file, "/bin/true"});
   EXPECT_EQ(missing.exit_code, 125);
   EXPECT_THAT(missing.err, HasSubstr("cannot give the server its secret TOKEN: descriptor 9 is not open"));
+}
+
+TEST_F(CliTest, AContainerEnginesClientIsRefusedWithTheReason) {
+  for (const char* client : {"docker", "/usr/bin/podman"}) {
+    const Result result = Bulkhead({"run", client, "run", "-i", "mcp/time"});
+    EXPECT_EQ(result.exit_code, 126);
+    EXPECT_THAT(result.err, AllOf(StartsWith("bulkhead: preset:docker: "), HasSubstr("outside of this jail")));
+  }
+}
+
+TEST_F(CliTest, ExplainSaysWhereEachLineComesFrom) {
+  const std::string ceiling = home_.Write("ceiling.json", R"({"version": 1,
+      "filesystem": {"rx": [":runtime"], "rw": ["/"]}, "env": {"inherit": ["*"]},
+      "limits": {"processes": 8}})");
+  const std::string file = home_.Write("p.json", R"({"version": 1, "extends": ["preset:default"],
+      "env": {"inherit": ["CAN*"], "set": {"TZ": "UTC"}},
+      "limits": {"processes": 64,
+                 "file_size": "1MiB"}})");
+  const Result text =
+      Bulkhead({"explain", "--policy", file, "--ceiling", ceiling, "--network", "none", "--env", "A=1", "/bin/true"});
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  const Result result = Bulkhead(
+      {"explain", "--json", "--policy", file, "--ceiling", ceiling, "--network", "none", "--env", "A=1", "/bin/true"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json origins = nlohmann::json::parse(result.out, nullptr, false)["origins"];
+  const std::map<std::string, std::string> expected = {{"/limits/processes", ceiling + ":3"},
+                                                       {"/limits/file_size", file + ":4"},
+                                                       {"/env/inherit/CAN*", file + ":2"},
+                                                       {"/network/mode", "--network"},
+                                                       {"/env/set/A", "--env"}};
+  for (const auto& [pointer, origin] : expected) {
+    EXPECT_EQ(origins.value(pointer, ""), origin) << pointer;
+    EXPECT_THAT(text.out, HasSubstr(origin));
+  }
+  EXPECT_THAT(text.out,
+              AllOf(ContainsRegex("cpu_time +no limit of ours +default"), HasSubstr("from the host (" + file)));
 }
 
 TEST_F(CliTest, ExplainAsJsonHasAVersionAndTheWholePlan) {

@@ -27,10 +27,10 @@ PolicyFields Preset(const std::string& name, const ParseOptions& options = Host(
 }
 
 TEST(PresetsTest, AreListedInOrder) {
-  EXPECT_THAT(PresetNames(), ElementsAre("default", "node", "npx", "python", "uvx"));
+  EXPECT_THAT(PresetNames(), ElementsAre("default", "docker", "node", "npx", "python", "uvx"));
   EXPECT_EQ(PresetText("nod").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(PresetText("nod").status().message(),
-            "there is no preset \"nod\"; there are default, node, npx, python, uvx");
+            "there is no preset \"nod\"; there are default, docker, node, npx, python, uvx");
 }
 
 TEST(PresetsTest, EachIsAPolicyAndAsksForTheStrongestTier) {
@@ -60,7 +60,7 @@ TEST(PresetsTest, EachIsAPolicyAndAsksForTheStrongestTier) {
 }
 
 TEST(PresetsTest, OnlyTheRunnersHaveTheNetworkAndACache) {
-  for (const char* name : {"default", "node", "python"}) {
+  for (const char* name : {"default", "docker", "node", "python"}) {
     EXPECT_EQ(Preset(name).network, NetworkMode::kNone) << name;
     EXPECT_THAT(Preset(name).filesystem.rw, IsEmpty()) << name;
   }
@@ -128,11 +128,25 @@ TEST(PresetsTest, EveryPartIsExplainedInPlainWords) {
   }
 }
 
+TEST(PresetsTest, DockerIsRefusedWithTheReason) {
+  EXPECT_THAT(WhyPresetIsRefused("docker"), HasSubstr("outside of this jail"));
+  EXPECT_THAT(
+      ErrorOf({"files.json", R"({"version": 1, "extends": ["preset:docker"]})"}),
+      HasSubstr("files.json:1:28: /extends/0: \"preset:docker\" can't be extended: preset:docker: docker, podman"));
+  for (const std::string& name : PresetNames()) EXPECT_EQ(WhyPresetIsRefused(name).empty(), name != "docker");
+  ASSERT_TRUE(Preset("docker").command.allow.has_value());
+  EXPECT_THAT(*Preset("docker").command.allow, IsEmpty());
+}
+
 TEST(PresetForCommandTest, IsFoundByTheLastComponent) {
   const std::vector<std::pair<const char*, const char*>> cases = {
       {"node", "node"},
       {"/usr/bin/node", "node"},
       {"nodejs", "node"},
+      {"docker", "docker"},
+      {"/usr/bin/podman", "docker"},
+      {"nerdctl", "docker"},
+      {"docker-mcp", "default"},
       {"npx", "npx"},
       {"/usr/bin/npx", "npx"},
       {"./npx", "npx"},
