@@ -136,6 +136,7 @@ class Nesting {
     if (depth_ == max_) return false;
     const std::uint64_t bit = std::uint64_t{1} << (depth_ % 64);
     std::uint64_t& word = words_[depth_ / 64];
+    if (bit == 1) word = 0;  // its first use
     word = is_object ? word | bit : word & ~bit;
     ++depth_;
     return true;
