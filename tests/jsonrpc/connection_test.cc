@@ -16,8 +16,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-const char kNull[] = "null";  // JSON, but no message
-
 class Reading : public ConnectionTest {};
 class Junk : public ConnectionTest {};
 class Batches : public ConnectionTest {};

@@ -129,9 +129,9 @@ TEST_P(WritingWithoutSigpipe, ASignalThatWasPendingStaysPending) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EachWay, WritingWithoutSigpipe,
-                         testing::Values(std::pair("flag", internal::WriteWithNoSignalFlag),
-                                         std::pair("mask", internal::WriteWithSigpipeBlocked),
-                                         std::pair("either", WriteWithoutSigpipe)),
+                         testing::Values(std::pair("flag", &internal::WriteWithNoSignalFlag),
+                                         std::pair("mask", &internal::WriteWithSigpipeBlocked),
+                                         std::pair("either", &WriteWithoutSigpipe)),
                          [](const auto& tested) { return std::string(tested.param.first); });
 
 }  // namespace
