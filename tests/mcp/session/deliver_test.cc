@@ -103,8 +103,9 @@ TEST_F(DeliverTest, D10StdinStaysOpenUntilTheAnswer) {
 
 TEST_F(DeliverTest, TheDeadlineBoundsAServerThatNeverSpeaks) {
   const auto start = std::chrono::steady_clock::now();
-  const auto result = Ask({"start stderr thinking\\n", "start stay"}, {"good", ""}, absl::Milliseconds(150));
-  EXPECT_THAT(result.status(), AllOf(HasCode(Code::kDeadlineExceeded), Says("good"), Says("150ms"), Says("thinking")));
+  const auto result = Ask({"start stderr thinking\\n", "start stay"}, {"good", ""}, absl::Seconds(1));
+  EXPECT_THAT(result.status(),
+              AllOf(HasCode(Code::kDeadlineExceeded), Says("good"), Says("within 1s"), Says("thinking")));
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
