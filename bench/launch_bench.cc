@@ -66,7 +66,7 @@ double RunBare(const std::vector<std::string>& argv, int null_fd) {
 // tells how long each run took.
 class RunnerWithoutNamespaces {
  public:
-  RunnerWithoutNamespaces(std::vector<std::string> argv, int null_fd) {
+  RunnerWithoutNamespaces(const std::vector<std::string>& argv, int null_fd) {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) Die("socketpair");
     fd_ = pair[0];

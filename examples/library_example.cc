@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
   const auto finish = [&](const absl::Status& status) {
     if (!status.ok()) std::cerr << "library-example: " << status.message() << "\n";
     if (!status.ok()) exit_code = bh::launcher::ExitCodeForStatus(status);
-    session.AsyncClose([](bh::mcp::ServerEnd) {});  // the gentle way; the destructor kills
+    session.AsyncClose([](const bh::mcp::ServerEnd&) {});  // the gentle way; the destructor kills
   };
   session.AsyncConnect([&](absl::Status connected) {  // starts it, and again when it ends
     if (!connected.ok()) return finish(connected);

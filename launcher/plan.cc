@@ -176,7 +176,7 @@ class PlanMaker {
     if (variants.empty() && !without.ok()) return without;
     if (variants.empty())
       return absl::FailedPreconditionError("the policy does not accept the tier that was asked for alone");
-    return Finish(std::move(variants));
+    return Finish(variants);
   }
 
  private:
@@ -526,7 +526,7 @@ class PlanMaker {
     steps.Init(drop, {"capabilities", "drop capabilities", "", {}, false});
   }
 
-  absl::StatusOr<LaunchPlan> Finish(std::vector<wire::Variant> variants) {
+  absl::StatusOr<LaunchPlan> Finish(const std::vector<wire::Variant>& variants) {
     const policy::Timeouts& timeouts = context_.policy.timeouts;
     const absl::Duration term_grace =
         context_.run_mode && !timeouts.term_grace_was_set ? kRunTermGrace : timeouts.term_grace;

@@ -87,7 +87,7 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
   void SettleModern(const std::string& version, absl::string_view discover_result);
   void OnLateProbeAnswer(const jsonrpc::Message& message);
   void Connected(absl::Status status);
-  void Handshake(absl::string_view method, std::string params, absl::Duration timeout, CallHandler handler);
+  void Handshake(absl::string_view method, const std::string& params, absl::Duration timeout, CallHandler handler);
 
   const ClientOptions options;
   const Handlers handlers;

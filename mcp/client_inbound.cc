@@ -9,7 +9,6 @@ namespace bulkhead::mcp {
 namespace {
 
 using jsonrpc::FindMember;
-using jsonrpc::JsonStringIs;
 using jsonrpc::StringValue;
 using Kind = jsonrpc::Message::Kind;
 

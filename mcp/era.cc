@@ -30,7 +30,7 @@ bool IsModern(absl::string_view version) { return version >= kModernVersions[std
 
 ProbeVerdict Legacy() { return {Kind::kLegacy, std::string(kLegacyVersions[0]), {}}; }
 
-ProbeVerdict Fail(std::string why) { return {Kind::kFail, "", absl::FailedPreconditionError(std::move(why))}; }
+ProbeVerdict Fail(absl::string_view why) { return {Kind::kFail, "", absl::FailedPreconditionError(why)}; }
 
 // The server knows the modern protocol, which forbids falling back to initialize by ourselves.
 ProbeVerdict NoCommonModernVersion(const std::vector<std::string>& theirs) {

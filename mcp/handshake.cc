@@ -25,7 +25,7 @@ void Client::Impl::Connect(absl::AnyInvocable<void(absl::Status)> handler) {
 }
 
 // Nothing but these is written before the handshake is done: there are servers that end on anything else.
-void Client::Impl::Handshake(absl::string_view method, std::string params, absl::Duration timeout,
+void Client::Impl::Handshake(absl::string_view method, const std::string& params, absl::Duration timeout,
                              CallHandler handler) {
   const CallPtr call = MakeCall(method, timeout, timeout, std::move(handler));
   call->is_handshake = true;

@@ -17,7 +17,7 @@ namespace {
 
 class Conversation {
  public:
-  Conversation(const std::uint8_t* settings)
+  explicit Conversation(const std::uint8_t* settings)
       : action_(settings[0] % 8), action_at_(settings[1] % 16), pieces_(settings[2]) {
     int from[2], to[2];
     FUZZ_CHECK(pipe2(from, O_CLOEXEC) == 0 && pipe2(to, O_CLOEXEC) == 0);
