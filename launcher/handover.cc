@@ -94,9 +94,16 @@ absl::Status OurError(absl::string_view what, int error) {
   }
 }
 
+UniqueFd DuplicateAboveTargets(int fd) {
+  UniqueFd copy(fcntl(fd, F_DUPFD_CLOEXEC, kFirstFreeFd));
+  // fcntl(2): EINVAL where the first number to try is above RLIMIT_NOFILE.
+  if (!copy.valid() && errno == EINVAL) errno = EMFILE;
+  return copy;
+}
+
 bool MoveAboveTargets(UniqueFd& fd) {
   if (fd.get() >= kFirstFreeFd) return true;
-  UniqueFd moved(fcntl(fd.get(), F_DUPFD_CLOEXEC, kFirstFreeFd));
+  UniqueFd moved = DuplicateAboveTargets(fd.get());
   if (!moved.valid()) return false;
   fd = std::move(moved);
   return true;

@@ -28,6 +28,9 @@ absl::Status OurError(absl::string_view what, int error);
 // Gives the descriptor a number that the keeper's own can't overwrite, with CLOEXEC. False and errno if none is left.
 bool MoveAboveTargets(UniqueFd& fd);
 
+// A copy with such a number and CLOEXEC; `fd` stays. Empty, with errno, on failure.
+UniqueFd DuplicateAboveTargets(int fd);
+
 enum class MemfdUse { kRead, kExecute };
 // A memfd with these parts, one after the other, that nobody can change any more; above the targets, with CLOEXEC.
 // Empty, with errno, on failure.

@@ -56,7 +56,7 @@ absl::Status MakeStderr(const policy::StderrRules& rules, LaunchOptions::Stderr 
   }
   if (wanted == LaunchOptions::Stderr::kPipe) return MakePipe(impl.err, ends.fd[STDERR_FILENO]);
   // A copy, since the host's own may have CLOEXEC, or be closed.
-  ends.fd[STDERR_FILENO].reset(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, kFirstFreeFd));
+  ends.fd[STDERR_FILENO] = DuplicateAboveTargets(STDERR_FILENO);
   if (ends.fd[STDERR_FILENO].valid()) return absl::OkStatus();
   if (errno != EBADF) return OurError(kWhat, errno);
   ends.fd[STDERR_FILENO] = OpenNull();

@@ -506,7 +506,9 @@ class PlanMaker {
 
     variant.argv = writer_.Pointers(context_.command.argv);
     variant.envp = Environment(folders);
-    variant.clone_failures = steps.Failures(NamespaceFailures(tier_remedy_));
+    variant.clone_failures =
+        steps.Failures(kind.namespaces ? NamespaceFailures(tier_remedy_)
+                                       : std::vector<FailureText>{{0, 125, "cannot start the jail init"}});
     PlanVariant described;
     described.report = MakeReport(kind, context_.policy, context_.layout, context_.features);
     described.steps = steps.Finish(variant);

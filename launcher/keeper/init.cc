@@ -56,11 +56,12 @@ long BecomeMapped() {
 }
 
 void EnterNamespaces(uint32_t uid, uint32_t gid) {
-  const long error = g.plan->run_as == wire::RunAs::kCaller ? MapSelf(uid, gid) : BecomeMapped();
+  long error = g.plan->run_as == wire::RunAs::kCaller ? MapSelf(uid, gid) : BecomeMapped();
   if (IsError(error)) Fail(wire::Phase::kNamespaces, error);
   // After setresuid, which clears it. getppid() is 0 in here, so whether the keeper died before this line is seen by
   // the socket, whose other end only the keeper holds.
-  Call(__NR_prctl, PR_SET_PDEATHSIG, kSigKill, 0, 0, 0);
+  error = Call(__NR_prctl, PR_SET_PDEATHSIG, kSigKill, 0, 0, 0);
+  if (IsError(error)) Fail(wire::Phase::kNamespaces, error);
   PollFd poll = {g.init_socket, 0, 0};
   const TimeSpec now = {0, 0};
   Call(__NR_ppoll, &poll, 1, &now, nullptr, 8);
@@ -127,12 +128,14 @@ void InitMain() {
   Close(wire::kControlFd);
   Close(wire::kReportFd);
   if ((g.plan->flags & wire::kRunMode) == 0) Close(wire::kHostPidFd);
-  Call(__NR_setsid);  // a SIGKILL to the keeper's group must not reach both of us
+  // A SIGKILL to the keeper's group must not reach both of us.
+  if (const long error = Call(__NR_setsid); IsError(error)) Fail(wire::Phase::kNamespaces, error);
   Call(__NR_prctl, PR_SET_NAME, "bulkhead-init", 0, 0, 0);
   if (jail) {
     EnterNamespaces(g.run_uid, g.run_gid);
   } else {
-    Call(__NR_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    const long error = Call(__NR_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    if (IsError(error)) Fail(wire::Phase::kNamespaces, error);
     PatchOwnPid();
   }
   const uint64_t child_ended = SignalBit(kSigChld);

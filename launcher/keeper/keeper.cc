@@ -260,8 +260,9 @@ bool StartInit(Supervision& s) {
   if (g.variant->namespaces == 0 || !g.root) return true;
   error = WriteMapOf(s.init_pid, "/gid_map", g.plan->inside_gid, g.run_gid);
   if (!IsError(error)) error = WriteMapOf(s.init_pid, "/uid_map", g.plan->inside_uid, g.run_uid);
+  // Unsent, the init would wait for it without end.
+  if (!IsError(error)) error = Call(__NR_sendto, g.keeper_socket, &kKeeperGo, 1, 0x4000, nullptr, 0);
   if (IsError(error)) return Fault(Phase::kNamespaces, error);
-  Call(__NR_sendto, g.keeper_socket, &kKeeperGo, 1, 0x4000, nullptr, 0);
   return true;
 }
 
@@ -336,7 +337,8 @@ void SendStarted(uint32_t variant, int init_pidfd) {
     unsigned long control_bytes;
     int flags;
   } header = {nullptr, 0, &part, 1, &attached, sizeof attached, 0};
-  Call(__NR_sendmsg, wire::kControlFd, &header, 0x4000 /* MSG_NOSIGNAL */);
+  // The pidfd is of use, but the message is what the host waits for.
+  if (IsError(Call(__NR_sendmsg, wire::kControlFd, &header, 0x4000 /* MSG_NOSIGNAL */))) Send(message);
 }
 
 void OnStarted(uint32_t variant, int init_pidfd) {

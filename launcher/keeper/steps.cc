@@ -162,7 +162,11 @@ long OpenTree(const wire::OpenTree& step) {
 
 long PrivateFolder(const wire::PathMode& step) {
   RETURN_IF_ERROR(Call(__NR_mkdirat, kAtFdCwd, Text(step.path), step.mode));
-  return g.root ? Call(__NR_fchownat, kAtFdCwd, Text(step.path), g.run_uid, g.run_gid, kAtSymlinkNoFollow) : 0;
+  if (!g.root) return 0;
+  const long error = Call(__NR_fchownat, kAtFdCwd, Text(step.path), g.run_uid, g.run_gid, kAtSymlinkNoFollow);
+  // RemovePrivateFolder is the server's user, who could not remove it.
+  if (IsError(error)) Call(__NR_unlinkat, kAtFdCwd, Text(step.path), kAtRemoveDir);
+  return error;
 }
 
 long Loopback() {

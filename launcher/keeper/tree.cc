@@ -103,8 +103,11 @@ bool ReapEnded() {
   int status;
   for (;;) {
     const long pid = Call(__NR_wait4, -1, &status, kWaitNoHang, nullptr);
-    if (pid == -ECHILD) return false;
-    if (pid <= 0) return true;
+    if (pid == 0) return true;
+    if (pid == -EINTR) continue;
+    // ECHILD: nobody is left. Any other error, which wait(2) doesn't know: then we are blind, and our end is the
+    // tree's.
+    if (IsError(pid)) return false;
     NoteStatus(static_cast<int>(pid), status);
   }
 }
