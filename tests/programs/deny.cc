@@ -1,11 +1,12 @@
 // deny: runs a program where some system calls fail, to imitate a kernel or a container that lacks them.
 //
-//   deny [--userns] [--namespaces] [--landlock] [--call NAME=ERRNO]... COMMAND [ARG...]
+//   deny [--userns] [--namespaces] [--landlock] [--landlock-abi N] [--call NAME=ERRNO]... COMMAND [ARG...]
 //
 //   --userns        clone and unshare with CLONE_NEWUSER fail with EPERM, clone3 with ENOSYS (as Docker and Ubuntu do:
 //                   a filter can't look into clone3's arguments)
 //   --namespaces    the same for every CLONE_NEW flag, and EPERM for mount, umount2, pivot_root and setns
 //   --landlock      landlock_create_ruleset fails with ENOSYS
+//   --landlock-abi N  the kernel says that its Landlock has this ABI; a process of ours answers in its place
 //   --call N=E      the call named N fails with E: EPERM, ENOSYS, EACCES, EINVAL or ENOMEM
 //
 // The calls are those of this machine's own architecture; there is no second one inside. Exit code 2 for wrong use;
@@ -14,12 +15,14 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -112,12 +115,39 @@ void DenyNamed(const char* text) {
   DenyCall(Find(kCalls, text, static_cast<size_t>(equals - text)), Find(kErrors, equals + 1, strlen(equals + 1)));
 }
 
-void Install() {
+// The descriptor that --landlock-abi is answered by, or 0.
+int Install(unsigned flags) {
   const sock_fprog filter = {static_cast<unsigned short>(length), program};
-  if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0) return;  // root: leaves no_new_privs as it is
-  if (errno != EACCES) Fail("seccomp", strerror(errno));
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) != 0) {
+  long result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &filter);  // root: leaves no_new_privs as it is
+  if (result < 0 && errno != EACCES) Fail("seccomp", strerror(errno));
+  if (result < 0 && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+                     (result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &filter)) < 0)) {
     Fail("seccomp", strerror(errno));
+  }
+  return static_cast<int>(result);
+}
+
+// landlock_create_ruleset(2) with LANDLOCK_CREATE_RULESET_VERSION asks for the ABI; all else is the kernel's to do.
+void AskAboutVersion() {
+  Add(BPF_JMP | BPF_JEQ | BPF_K, 444 /* landlock_create_ruleset */, 0, 4);
+  Add(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2]));
+  Add(BPF_JMP | BPF_JEQ | BPF_K, 1 /* LANDLOCK_CREATE_RULESET_VERSION */, 0, 1);
+  Return(SECCOMP_RET_USER_NOTIF);
+  LoadNumber();
+}
+
+// A child answers until nobody is left who could ask.
+void AnswerVersion(int listener, int abi) {
+  if (fork() != 0) return;
+  for (int fd = 0; fd <= 2; ++fd) close(fd);
+  seccomp_notif ask;
+  for (;;) {
+    pollfd ready = {listener, POLLIN, 0};
+    if (poll(&ready, 1, -1) < 0 || (ready.revents & POLLIN) == 0) _exit(0);
+    memset(&ask, 0, sizeof ask);
+    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &ask) != 0) continue;
+    seccomp_notif_resp answer = {ask.id, abi, 0, 0};
+    ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
   }
 }
 
@@ -125,7 +155,7 @@ void Install() {
 
 int main(int argc, char** argv) {
   LoadNumber();
-  int i = 1;
+  int i = 1, abi = 0;
   for (; i < argc && strncmp(argv[i], "--", 2) == 0; ++i) {
     if (strcmp(argv[i], "--userns") == 0) {
       DenyNamespaces(CLONE_NEWUSER);
@@ -135,6 +165,9 @@ int main(int argc, char** argv) {
       for (const int call : kMountCalls) DenyCall(call, EPERM);
     } else if (strcmp(argv[i], "--landlock") == 0) {
       DenyCall(444 /* landlock_create_ruleset */, ENOSYS);
+    } else if (strcmp(argv[i], "--landlock-abi") == 0 && i + 1 < argc) {
+      abi = atoi(argv[++i]);
+      AskAboutVersion();
     } else if (strcmp(argv[i], "--call") == 0 && i + 1 < argc) {
       DenyNamed(argv[++i]);
     } else {
@@ -143,7 +176,8 @@ int main(int argc, char** argv) {
   }
   if (i >= argc) Fail("no command", "see the head of tests/programs/deny.cc");
   Return(SECCOMP_RET_ALLOW);
-  Install();
+  const int listener = Install(abi == 0 ? 0 : SECCOMP_FILTER_FLAG_NEW_LISTENER);
+  if (abi != 0) AnswerVersion(listener, abi);  // the listener is closed by exec
   execvp(argv[i], argv + i);
   Fail(argv[i], strerror(errno));
 }
