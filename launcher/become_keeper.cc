@@ -41,16 +41,20 @@ absl::StatusOr<UniqueFd> OpenReport(const std::string& path) {
       "cannot write the report to \"", path, "\": ", error == ELOOP ? "it is a symbolic link" : strerror(error)));
 }
 
-// Empty when there is no parent to watch: PID 1 of a container has none, and one outside our process id namespace has
-// no pidfd.
+// Empty when there is no parent to watch: PID 1 of a container has none, nor has a process whose parent is outside of its
+// process id namespace. A parent that can't be watched is a refusal: the server would outlive a host that is killed.
 absl::StatusOr<UniqueFd> OpenParent() {
   UniqueFd parent;
   const pid_t pid = getppid();
   if (pid == 0) return parent;
   parent = OpenPidFd(pid);
+  const int error = parent.valid() ? 0 : errno;
   // The number may have become another's before it was opened; then our parent has changed as well.
   if (getppid() != pid) return absl::FailedPreconditionError(absl::StrCat(kWhat, ": the host is gone already"));
-  return parent;
+  if (error == 0) return parent;
+  return absl::FailedPreconditionError(
+      absl::StrCat(kWhat, ": the host can't be watched (pidfd_open: ", strerror(error),
+                   "); Linux 5.3 has that call, and a container's system call filter has to let it pass"));
 }
 
 // Without close_range (before Linux 5.11, or where a container refuses it).

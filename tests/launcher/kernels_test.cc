@@ -32,7 +32,7 @@ constexpr Lack kLacks[] = {
     {"Fsmount", "--call fsmount=ENOSYS", Lack::Leaves::kNoNamespaces},
     {"PivotRoot", "--call pivot_root=EPERM", Lack::Leaves::kNoNamespaces},
     {"Clone3", "--call clone3=ENOSYS", Lack::Leaves::kNamespaces},
-    {"PidfdOpen", "--call pidfd_open=ENOSYS", Lack::Leaves::kNamespaces},
+    {"PidfdOpen", "--call pidfd_open=ENOSYS", Lack::Leaves::kNothing},
     {"MemfdExec", "--call execveat=EACCES", Lack::Leaves::kNothing},
     {"Memfds", "--call memfd_create=ENOSYS", Lack::Leaves::kNothing},
 };
