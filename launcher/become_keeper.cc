@@ -41,8 +41,9 @@ absl::StatusOr<UniqueFd> OpenReport(const std::string& path) {
       "cannot write the report to \"", path, "\": ", error == ELOOP ? "it is a symbolic link" : strerror(error)));
 }
 
-// Empty when there is no parent to watch: PID 1 of a container has none, nor has a process whose parent is outside of its
-// process id namespace. A parent that can't be watched is a refusal: the server would outlive a host that is killed.
+// Empty when there is no parent to watch: PID 1 of a container has none, nor has a process whose parent is outside of
+// its process id namespace. A parent that can't be watched is a refusal: the server would outlive a host that is
+// killed.
 absl::StatusOr<UniqueFd> OpenParent() {
   UniqueFd parent;
   const pid_t pid = getppid();

@@ -479,7 +479,7 @@ class PlanMaker {
 
   wire::Variant MakeVariant(const VariantKind& kind) {
     wire::Variant variant = {};
-    variant.tier = static_cast<std::uint32_t>(policy::TierName(kind.tier)[0]);
+    variant.tier = static_cast<unsigned char>(policy::TierName(kind.tier)[0]);
     StepsMaker steps(writer_, tier_remedy_, describe_steps_);
     PrivateFolders folders;
     if (kind.namespaces) {

@@ -272,18 +272,21 @@ void Session::Impl::Close(absl::AnyInvocable<void(ServerEnd)> handler) {
   const bool is_first = run != nullptr;
   const auto ending = is_first ? TakeRun() : stopping.lock();
   stopping = ending;
-  if (ending) {
-    ending->Stop([self, is_first, handler = std::move(handler)](launcher::ExitStatus status) mutable {
-      const ServerEnd end{CloseReason::kStopped, absl::OkStatus(), status, std::nullopt};
-      handler(end);
-      if (is_first && !self->is_gone && self->options.on_end) self->options.on_end(end);
-    });
-  }
   // Never inside this call.
-  asio::post(executor, [self, ending, why, handler = std::move(handler)]() mutable {
+  asio::post(executor, [self, ending, why] {
     if (ending) ending->FailAll(why);
     if (self->state == State::kStopped) self->CompleteConnects(why);
-    if (!ending) handler(ServerEnd{CloseReason::kStopped, absl::OkStatus(), std::nullopt, std::nullopt});
+  });
+  if (!ending) {
+    asio::post(executor, [handler = std::move(handler)]() mutable {
+      handler(ServerEnd{CloseReason::kStopped, absl::OkStatus(), std::nullopt, std::nullopt});
+    });
+    return;
+  }
+  ending->Stop([self, is_first, handler = std::move(handler)](launcher::ExitStatus status) mutable {
+    const ServerEnd end{CloseReason::kStopped, absl::OkStatus(), status, std::nullopt};
+    handler(end);
+    if (is_first && !self->is_gone && self->options.on_end) self->options.on_end(end);
   });
 }
 

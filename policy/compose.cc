@@ -46,7 +46,7 @@ class Composer {
     std::optional<JsonValue> root = ParseJson(name, text.text, mistakes_);
     if (!root.has_value()) return std::nullopt;
     const std::size_t before = mistakes_.count();
-    CheckGrammar(*root, options_.platform, options_.unenforced, mistakes_);
+    CheckGrammar(*root, options_.unenforced, mistakes_);
     // Goes on with what is extended even so: a person wants to see all mistakes.
     JsonValue composed;
     composed.type = Type::kObject;

@@ -131,8 +131,7 @@ std::string PlaceOf(absl::string_view key) {
 
 class Checker {
  public:
-  Checker(Platform platform, Unenforced unenforced, Mistakes& mistakes)
-      : platform_(platform), unenforced_(unenforced), mistakes_(mistakes) {}
+  Checker(Unenforced unenforced, Mistakes& mistakes) : unenforced_(unenforced), mistakes_(mistakes) {}
 
   void CheckRoot(JsonValue& root) {
     if (!CheckType(root, JsonValue::Type::kObject, "write {\"version\": 1, ...}")) return;
@@ -332,7 +331,6 @@ class Checker {
                      near_miss.empty() ? "write one of these" : absl::StrCat("did you mean \"", near_miss, "\"?")));
   }
 
-  const Platform platform_;
   const Unenforced unenforced_;
   Mistakes& mistakes_;
   std::string pointer_;
@@ -343,8 +341,8 @@ class Checker {
 
 absl::Span<const Field> PolicyFieldTable() { return kPolicy; }
 
-void CheckGrammar(JsonValue& root, Platform platform, Unenforced unenforced, Mistakes& mistakes) {
-  Checker(platform, unenforced, mistakes).CheckRoot(root);
+void CheckGrammar(JsonValue& root, Unenforced unenforced, Mistakes& mistakes) {
+  Checker(unenforced, mistakes).CheckRoot(root);
 }
 
 }  // namespace bulkhead::policy

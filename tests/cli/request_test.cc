@@ -135,7 +135,8 @@ TEST(RequestTest, APolicyFileTakesThePlaceOfThePreset) {
 TEST(RequestTest, AnUnknownPresetIsAUsageError) {
   Flags flags = FlagsFor("npx");
   flags.preset = "nod";
-  EXPECT_THAT(ErrorOf(flags), StartsWith("there is no preset nod; did you mean \"node\"? (there are: default, docker, node"));
+  EXPECT_THAT(ErrorOf(flags),
+              StartsWith("there is no preset nod; did you mean \"node\"? (there are: default, docker, node"));
   EXPECT_EQ(ExitCodeForRequestError(MakeRequest(flags, HostInProject()).status()), 64);
 }
 

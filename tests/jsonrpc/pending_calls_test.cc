@@ -10,8 +10,6 @@
 namespace bulkhead::jsonrpc {
 namespace {
 
-using testing::ElementsAre;
-
 TEST(PendingCalls, GivesEachCallAnIdOfItsOwn) {
   PendingCalls<std::string> calls;
   EXPECT_EQ(calls.Register("a"), 1);

@@ -15,7 +15,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::Not;
 
 struct Result {
   int code = -1;

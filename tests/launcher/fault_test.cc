@@ -230,6 +230,11 @@ class Tracer {
 
 class FaultTest : public JailTest {
  protected:
+  // A keeper whose call to remove one failed leaves it.
+  ~FaultTest() override {
+    for (const std::string& name : PrivateFolders()) std::filesystem::remove_all("/tmp/" + name);
+  }
+
   absl::StatusOr<LaunchPlan> Plan() const {
     Jail jail = Writing({host_.Folder("work")});
     host_.File("work/.env", "hidden");

@@ -15,7 +15,6 @@
 namespace bulkhead::launcher {
 namespace {
 
-using testing::AllOf;
 using testing::HasSubstr;
 
 class JailCoverTest : public testing::Test {

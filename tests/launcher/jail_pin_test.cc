@@ -13,9 +13,6 @@
 namespace bulkhead::launcher {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-
 // ---- Contents (FIPS 180-4's examples)
 
 TEST(ReadContentTest, GivesTheDigest) {

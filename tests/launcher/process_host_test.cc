@@ -22,7 +22,6 @@
 namespace bulkhead::launcher {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;

@@ -14,11 +14,9 @@ namespace bulkhead::mcp {
 namespace {
 
 using testing::AllOf;
-using testing::Contains;
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::SizeIs;
 using Code = absl::StatusCode;
 

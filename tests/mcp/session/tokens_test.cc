@@ -20,7 +20,6 @@
 namespace bulkhead::mcp {
 namespace {
 
-using testing::AllOf;
 using testing::ElementsAre;
 using testing::SizeIs;
 using Code = absl::StatusCode;
