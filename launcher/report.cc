@@ -48,7 +48,7 @@ LayerReport Landlock(bool have, int abi, bool namespaces) {
 }
 
 LayerReport Limits(const policy::PolicyFields& policy, bool namespaces, bool root) {
-  LayerReport layer{"rlimits", LayerState::kPartial, "", "they bind each process, not the tree; memory is not limited"};
+  LayerReport layer{"rlimits", LayerState::kPartial, "", "they bind each process, not the tree"};
   const policy::Limits& limits = policy.limits;
   absl::StrAppend(&layer.does, limits.open_files, " open files a process, no core dumps");
   if (limits.processes != 0) {
@@ -58,6 +58,12 @@ LayerReport Limits(const policy::PolicyFields& policy, bool namespaces, bool roo
                                : "of this user, others of his counted");
     if (namespaces && policy.user == "root")
       absl::StrAppend(&layer.does_not, "; root is exempt from the process limit");
+  }
+  if (limits.memory_bytes != 0) {
+    absl::StrAppend(&layer.does, ", ", limits.memory_bytes, " bytes of memory a process");
+    absl::StrAppend(&layer.does_not, "; memory that processes share is not counted");
+  } else {
+    absl::StrAppend(&layer.does_not, "; memory is not limited");
   }
   if (limits.file_size_bytes != 0)
     absl::StrAppend(&layer.does, ", files of at most ", limits.file_size_bytes, " bytes");

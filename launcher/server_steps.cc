@@ -29,6 +29,8 @@ void AddLimits(const policy::Limits& limits, StepsMaker& steps) {
   AddLimit(steps, RLIMIT_CORE, 0, "core dumps");
   if (limits.open_files != 0) AddLimit(steps, RLIMIT_NOFILE, limits.open_files, "open files");
   if (limits.processes != 0) AddLimit(steps, RLIMIT_NPROC, limits.processes, "processes");
+  // Not RLIMIT_AS: JavaScript and Go reserve many gigabytes of addresses that they never write to.
+  if (limits.memory_bytes != 0) AddLimit(steps, RLIMIT_DATA, limits.memory_bytes, "memory");
   if (limits.file_size_bytes != 0) AddLimit(steps, RLIMIT_FSIZE, limits.file_size_bytes, "file size");
   if (limits.cpu_time > absl::ZeroDuration()) {
     AddLimit(steps, RLIMIT_CPU, static_cast<std::uint64_t>(absl::ToInt64Seconds(limits.cpu_time)), "CPU seconds");

@@ -108,7 +108,7 @@ struct NotYet {
 };
 constexpr NotYet kNotEnforcedYet[] = {
     {"/network/mode", "allowlist"}, {"/network/allow", ""}, {"/syscalls/profile", "strict"},
-    {"/syscalls/allow", ""},        {"/syscalls/deny", ""}, {"/limits/memory", ""},
+    {"/syscalls/allow", ""},        {"/syscalls/deny", ""},
 };
 
 using Fields = absl::Span<const Field>;

@@ -97,7 +97,7 @@ struct FilesystemRules {
 
 // Zero means "no limit of ours".
 struct Limits {
-  std::uint64_t memory_bytes = 0;
+  std::uint64_t memory_bytes = 0;  // of each process, what it writes and doesn't share: RLIMIT_DATA, getrlimit(2)
   std::uint64_t processes = 0;
   std::uint64_t open_files = 4096;
   std::uint64_t file_size_bytes = 0;

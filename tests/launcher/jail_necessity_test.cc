@@ -398,7 +398,7 @@ TEST_F(NecessityTest, EachLimitStopsWhatIsBeyondIt) {
   const std::string file = host_.Folder("work") + "/file";
   Jail jail = AsPerson(InTier(Tier::kB));
   jail.rw = {host_ / "work"};
-  jail.limits = "\"open_files\": 20, \"processes\": 1, \"file_size\": \"1KiB\"";
+  jail.limits = "\"open_files\": 20, \"processes\": 1, \"file_size\": \"1KiB\", \"memory\": \"64MiB\"";
   struct Case {
     std::uint32_t resource;
     Words attack;
@@ -406,7 +406,8 @@ TEST_F(NecessityTest, EachLimitStopsWhatIsBeyondIt) {
   };
   for (const Case& limit : std::vector<Case>{{RLIMIT_NOFILE, {"openfiles", "18"}, EMFILE},
                                              {RLIMIT_NPROC, {"forkbomb", "1"}, EAGAIN},
-                                             {RLIMIT_FSIZE, {"filesize", file, "1025"}, EFBIG}}) {
+                                             {RLIMIT_FSIZE, {"filesize", file, "1025"}, EFBIG},
+                                             {RLIMIT_DATA, {"memory", std::to_string(64 << 20)}, ENOMEM}}) {
     SCOPED_TRACE(limit.attack[0]);
     EXPECT_THAT(Run(jail, Probe(limit.attack), {}), DeniedWith(limit.error));
     EXPECT_THAT(Run(jail, Probe(limit.attack), {DropLimit(limit.resource)}), Succeeded());

@@ -162,6 +162,20 @@ TEST_P(JailTest, OpenFilesAreLimited) {
   EXPECT_THAT(Inside(jail, {"openfiles", "18"}), DeniedWith(EMFILE));
 }
 
+TEST_P(JailTest, MemoryIsLimited) {
+  Jail jail = Closed();
+  jail.limits = "\"memory\": \"64MiB\"";
+  // The process has some before it asks for any.
+  const std::string limit = std::to_string(64 << 20), below = std::to_string(62 << 20);
+  ASSERT_THAT(Outside({"memory", limit}), Succeeded());
+  EXPECT_THAT(Inside(jail, {"limit", "DATA"}), SaysOk(HasSubstr("soft=67108864 hard=67108864")));
+  EXPECT_THAT(Inside(jail, {"memory", below}), Succeeded());
+  const Outcome outcome = Inside(jail, {"memory", limit});
+  EXPECT_THAT(outcome, DeniedWith(ENOMEM));
+  EXPECT_THAT(outcome.report.layers[3].does, HasSubstr("67108864 bytes of memory a process"));
+  EXPECT_THAT(outcome.report.layers[3].does_not, HasSubstr("memory that processes share is not counted"));
+}
+
 TEST_P(JailTest, FileSizesAreLimited) {
   const std::string file = host_.Folder("work") + "/file";
   Jail jail = Writing({host_ / "work"});

@@ -415,7 +415,7 @@ TEST(CeilingTest, AMistakeInACeilingIsARefusal) {
   EXPECT_EQ(ErrorOf(File(R"("user": 1)"), HostWithCeilings({R"("filesystem": {"ro": ["${var:X}"]})"})),
             "files.json:1: /user: must be text, not a number; write \"...\"\n"
             "ceiling.json:1: /filesystem/ro/0: ${var:X} is not set; start with --var X=VALUE");
-  EXPECT_THAT(ErrorOf(File(""), HostWithCeilings({R"("limits": {"memory": "1GiB"})"})),
+  EXPECT_THAT(ErrorOf(File(""), HostWithCeilings({R"("network": {"mode": "allowlist"})"})),
               HasSubstr("is not enforced yet"));
 }
 

@@ -159,8 +159,7 @@ INSTANTIATE_TEST_SUITE_P(Fields, NotEnforcedYetTest,
                                            Unbuilt{R"("network": {"allow": ["a.example:443"]})", "/network/allow"},
                                            Unbuilt{R"("syscalls": {"profile": "strict"})", "/syscalls/profile"},
                                            Unbuilt{R"("syscalls": {"allow": ["ptrace"]})", "/syscalls/allow"},
-                                           Unbuilt{R"("syscalls": {"deny": ["ptrace"]})", "/syscalls/deny"},
-                                           Unbuilt{R"("limits": {"memory": "1GiB"})", "/limits/memory"}));
+                                           Unbuilt{R"("syscalls": {"deny": ["ptrace"]})", "/syscalls/deny"}));
 
 TEST(NotEnforcedYetTest, WhatAsksForNothingIsAccepted) {
   Parsed(File(R"("network": {"mode": "none", "allow": []},

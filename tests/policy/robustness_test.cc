@@ -36,7 +36,7 @@ constexpr char kEverything[] = R"({
     "rw": ["${workspace}/out", { "path": "${home}/.cache/x", "optional": true }],
     "home": "ro", "tmp": "host" },
   "network": { "mode": "host", "allow": [] },
-  "limits": { "processes": 256, "open_files": 100, "file_size": "2GiB", "cpu_time": "1h" },
+  "limits": { "memory": "1GiB", "processes": 256, "open_files": 100, "file_size": "2GiB", "cpu_time": "1h" },
   "messages": { "max_message_bytes": "1MiB", "max_junk_lines": 1 },
   "timeouts": { "probe": "1s", "term_grace": "5s" },
   "restart": { "max_in_a_row": 1, "backoff_initial": "1ms", "backoff_max": "2ms", "healthy_after": "3ms" },
@@ -178,8 +178,7 @@ void ExpectGoodPolicy(const PolicyFields& fields) {
   EXPECT_FALSE(fields.user.empty());
   EXPECT_LE(fields.restart.backoff_initial, fields.restart.backoff_max);
   // Nothing that is not enforced.
-  EXPECT_TRUE(fields.network_allow.empty() && fields.syscalls_allow.empty() && fields.syscalls_deny.empty() &&
-              fields.limits.memory_bytes == 0);
+  EXPECT_TRUE(fields.network_allow.empty() && fields.syscalls_allow.empty() && fields.syscalls_deny.empty());
   EXPECT_NE(fields.network, NetworkMode::kAllowlist);
   EXPECT_EQ(fields.syscall_profile, SyscallProfile::kBaseline);
 }
