@@ -6,7 +6,8 @@ the tier that was wanted and the network that was granted; nothing of ours is on
 Tier B is reached by making user namespaces fail (tests/programs/deny.cc).
 
 Then INTERFACE.md's host configuration, pasted as it is, driven by the TypeScript SDK's own client and by the Inspector;
-`printf ... | bulkhead run ...`; an empty npm cache; and Bulkhead as the client, in both eras.
+`printf ... | bulkhead run ...`; an empty npm cache; and Bulkhead as the client, in both eras. And what servers are made
+of: programs in usable/ that use much of Node, Python, git and the C++ library say in a jail what they say without one.
 
 One line a case. Exit code 0 only if all passed.
 """
@@ -441,6 +442,64 @@ def compare_client(script, era, requests, identity, work):
             expect(without_meta(result) == wanted, f"{method}: {result}, without Bulkhead {wanted}")
 
 
+def usable_programs():
+    """(server, whether it also uses the network)."""
+    node, python = f"{APP}/usable/node.mjs", f"{APP}/usable/python.py"
+    yield Server("usable: Node", "node", "none", ("node", node), ())
+    yield Server("usable: Node with the network", "node", "host", ("node", node, "network"), ())
+    yield Server("usable: Python", "python", "none", (PYTHON, python), ())
+    yield Server("usable: Python with the network", "python", "host", (PYTHON, python, "network"), ())
+    yield Server("usable: git", "default", "none", ("sh", f"{APP}/usable/git.sh"), ())
+    yield Server("usable: C++", "default", "none", (f"{APP}/usable/threads",), ())
+
+
+# Without mounts there is no /dev/shm of the jail's own, and the machine's is refused; without Landlock's newest version no
+# Unix socket, which one way of Python's multiprocessing takes. docs/troubleshooting.md says what people can do.
+FLAGS_TO_USE = {"A": (), "B": ("--rw", "/dev/shm")}
+WORDS_TO_USE = {"A": ("unix",), "B": ()}
+
+
+def run_usable(server, identity, user):
+    """A program says the same with and without Bulkhead, and leaves nothing behind."""
+    results = []
+    with tempfile.TemporaryDirectory(prefix="bulkhead-interop.") as work:
+        os.chmod(work, 0o755)
+        identity.own(work)
+        folder = os.path.join(work, "data")
+
+        def say(prefix, words):
+            ended = subprocess.run(
+                [*prefix, *server.command, *words],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                cwd=folder,
+                env=identity.environment({}),
+                timeout=peer.ANSWER_SECONDS_MAX,
+                check=False,
+                **identity.popen_arguments(),
+            )
+            left = peer.end_children()
+            expect(ended.returncode == 0, f"exit code {ended.returncode}: {ended.stderr.decode()[-2000:]}")
+            # Without Bulkhead Python's helpers are still there when the program has just ended.
+            expect(not (prefix and left), f"left behind: {left}")
+            return ended.stdout
+
+        for tier in ("A", "B"):
+            try:
+                new_folder(folder, identity)
+                control = say((), WORDS_TO_USE[tier])
+                jail = Jail(work, tier, identity, user)
+                new_folder(folder, jail.folder_owner)
+                flags = ["--network", server.network, *FLAGS_TO_USE[tier]]
+                jailed = say([*jail.prefix(server, folder), *flags], WORDS_TO_USE[tier])
+                expect(control and jailed == control, f"said {jailed!r}, without Bulkhead {control!r}")
+                jail.check_report(server)
+                results.append((f"{server.name}, tier {tier}, {identity.name}", None))
+            except (Failed, subprocess.TimeoutExpired) as error:
+                results.append((f"{server.name}, tier {tier}, {identity.name}", str(error)))
+    return results
+
+
 class Stopped(BaseException):
     """SIGTERM came."""
 
@@ -484,6 +543,8 @@ def jobs(everyone):
     for identity in everyone:
         for server in (*npm_servers(), *other_servers()):
             yield server.name, run_server, (server, identity, user)
+        for server in usable_programs():
+            yield server.name, run_usable, (server, identity, user)
         yield "printf | filesystem", run_piped, (identity, user)
         yield "filesystem by npx, cold cache", run_cold, (identity, user)
         yield "client", run_client, (identity,)
@@ -505,12 +566,17 @@ def prepare_app():
                 json.dump({**policy, **more}, file)
     bin_folder = os.path.join(APP, "bin")
     os.makedirs(bin_folder, exist_ok=True)
+    os.makedirs(os.path.join(APP, "usable"), exist_ok=True)
     for source, target in (
         (os.environ["BULKHEAD"], "bin/bulkhead"),
         (os.environ["DEMO_SERVER"], "bin/demo-server"),
         (os.path.join(PROGRAMS, "fake_uvx"), "bin/uvx"),
         (os.path.join(PROGRAMS, "py_server.py"), "py_server.py"),
         (os.path.join(HERE, "modern_server.mjs"), "modern_server.mjs"),
+        (os.path.join(HERE, "usable", "node.mjs"), "usable/node.mjs"),
+        (os.path.join(HERE, "usable", "python.py"), "usable/python.py"),
+        (os.path.join(HERE, "usable", "git.sh"), "usable/git.sh"),
+        (os.path.join(CACHE, "threads"), "usable/threads"),
     ):
         partial = os.path.join(APP, target + ".new")
         shutil.copyfile(source, partial)

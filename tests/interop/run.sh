@@ -49,9 +49,12 @@ done
 app=$BULKHEAD_INTEROP_CACHE/app
 "$root/tests/npm_packages.sh" "$here/package.json" "$app"
 
-if [[ $here/../programs/deny.cc -nt $BULKHEAD_INTEROP_CACHE/deny ]]; then
-  "${CXX:-c++}" -std=c++17 -O1 -static "$here/../programs/deny.cc" -o "$BULKHEAD_INTEROP_CACHE/deny"
-fi
+# build SOURCE PROGRAM [OPTION...], if it is newer.
+build() {
+  [[ ! $1 -nt $BULKHEAD_INTEROP_CACHE/$2 ]] || "${CXX:-c++}" -std=c++17 -O1 "${@:3}" "$1" -o "$BULKHEAD_INTEROP_CACHE/$2"
+}
+build "$here/../programs/deny.cc" deny -static
+build "$here/usable/threads.cc" threads -pthread
 
 # An npx that is killed while it installs leaves a half package behind, which it takes for a whole one ever after.
 unfinished=$BULKHEAD_INTEROP_CACHE/unfinished
