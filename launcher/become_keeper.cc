@@ -12,8 +12,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "bulkhead/launcher/folders.h"
 #include "bulkhead/launcher/handover.h"
 #include "bulkhead/launcher/keeper_image.h"
+#include "bulkhead/launcher/linux.h"
 #include "bulkhead/launcher/process.h"
 #include "bulkhead/launcher/secrets.h"
 
@@ -92,7 +94,7 @@ int Execute(int keeper, const UniqueFd (&sources)[kFirstFreeFd]) {
 
 }  // namespace
 
-absl::Status BecomeKeeper(const LaunchPlan& plan, const std::string& report_path) {
+absl::Status BecomeLinuxKeeper(const LaunchPlan& plan, const std::string& report_path) {
   absl::string_view bytes = plan.bytes();
   wire::Plan header;
   if (bytes.size() < sizeof(header)) return absl::InternalError(absl::StrCat(kWhat, ": the plan is cut short"));

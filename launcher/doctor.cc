@@ -6,7 +6,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "asio/system_executor.hpp"
 #include "bulkhead/launcher/features.h"
+#include "bulkhead/launcher/linux.h"
 #include "bulkhead/launcher/plan.h"
 #include "bulkhead/launcher/process.h"
 #include "bulkhead/policy/command.h"
@@ -62,9 +64,9 @@ absl::Status TryTier(Tier tier, const KernelFeatures& features) {
   command->cwd_asked_for = false;
   PlanOptions options;
   options.only_tier = tier;
-  absl::StatusOr<LaunchPlan> plan = BuildLaunchPlan(*policy, *command, features, options);
+  absl::StatusOr<LaunchPlan> plan = BuildLinuxPlan(*policy, *command, features, options);
   if (!plan.ok()) return plan.status();
-  absl::StatusOr<Process> process = Launch(*plan);
+  absl::StatusOr<Process> process = LaunchWithKeeper(*plan, asio::system_executor(), {});
   if (!process.ok()) return process.status();
   const ExitStatus status = process->Wait();
   if (status.kind == ExitStatus::Kind::kExited && status.code == 0) return absl::OkStatus();
@@ -91,8 +93,8 @@ FeatureCheck CheckMemfd() {
 
 }  // namespace
 
-DoctorReport RunDoctor() {
-  const KernelFeatures features = DetectKernelFeatures();
+DoctorReport RunLinuxDoctor() {
+  const KernelFeatures features = DetectLinuxFeatures();
   DoctorReport report;
   FeatureCheck landlock{"landlock", features.landlock_abi > 0, absl::StrCat("ABI ", features.landlock_abi), ""};
   if (!landlock.available) {

@@ -1,12 +1,12 @@
-#include "bulkhead/launcher/features.h"
-
 #include <linux/landlock.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "bulkhead/launcher/linux.h"
+
 namespace bulkhead::launcher {
 
-KernelFeatures DetectKernelFeatures() {
+KernelFeatures DetectLinuxFeatures() {
   KernelFeatures features;
   // landlock_create_ruleset(2): with this flag it gives the ABI, ENOSYS where it isn't built in and EOPNOTSUPP where it
   // is turned off.

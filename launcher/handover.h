@@ -1,5 +1,5 @@
-// What the host prepares before a keeper starts, whether by Launch or by BecomeKeeper: descriptors, the sealed plan,
-// the server's stderr and the folders of the plan.
+// What the host prepares before a keeper starts, whether by Launch or by BecomeKeeper: descriptors, the sealed plan
+// and the server's stderr.
 #ifndef BULKHEAD_LAUNCHER_HANDOVER_H_
 #define BULKHEAD_LAUNCHER_HANDOVER_H_
 
@@ -7,11 +7,11 @@
 
 #include <initializer_list>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "bulkhead/launcher/errors.h"
 #include "bulkhead/launcher/plan.h"
 #include "bulkhead/launcher/plan_format.h"
 #include "bulkhead/launcher/unique_fd.h"
@@ -21,9 +21,6 @@ namespace bulkhead::launcher {
 
 // The keeper starts with no descriptor from this one on.
 inline constexpr int kFirstFreeFd = wire::kSecretsFd + 1;
-
-// "<what>: <the kernel's word for error>", as ResourceExhausted where resources ran out, else Internal.
-absl::Status OurError(absl::string_view what, int error);
 
 // Gives the descriptor a number that the keeper's own can't overwrite, with CLOEXEC. False and errno if none is left.
 bool MoveAboveTargets(UniqueFd& fd);
@@ -49,10 +46,6 @@ UniqueFd OpenNull();
 // What the server's stderr is to be when the policy says discard or file; empty for inherit.
 // FailedPrecondition when the file can't be appended to, is not a regular file, or has a link in its path.
 absl::StatusOr<UniqueFd> OpenServerStderr(const policy::StderrRules& rules);
-
-// Makes each folder, and those above it, where they are missing: the folder itself with mode 0700, as its owner's;
-// those above with mode 0700, too, but 0755 as root, since the next one may be for another owner.
-absl::Status MakeFolders(const std::vector<FolderToMake>& folders);
 
 }  // namespace bulkhead::launcher
 

@@ -16,16 +16,18 @@
 #include "absl/strings/str_cat.h"
 #include "asio/system_executor.hpp"
 #include "bulkhead/launcher/failure.h"
+#include "bulkhead/launcher/folders.h"
 #include "bulkhead/launcher/handover.h"
 #include "bulkhead/launcher/keeper_image.h"
+#include "bulkhead/launcher/keeper_process.h"
+#include "bulkhead/launcher/linux.h"
 #include "bulkhead/launcher/process.h"
-#include "bulkhead/launcher/process_impl.h"
 #include "bulkhead/launcher/secrets.h"
 
 namespace bulkhead::launcher {
 namespace {
 
-using Impl = ProcessMaker::Impl;
+using Impl = KeeperProcess;
 using Clock = Impl::Clock;
 
 constexpr char kWhat[] = "cannot prepare the server's start";
@@ -197,7 +199,8 @@ Clock::duration StopTime(const LaunchPlan& plan) {
 
 }  // namespace
 
-absl::StatusOr<Process> Launch(const LaunchPlan& plan, asio::any_io_executor executor, const LaunchOptions& options) {
+absl::StatusOr<Process> LaunchWithKeeper(const LaunchPlan& plan, asio::any_io_executor executor,
+                                         const LaunchOptions& options) {
   absl::Status status = MakeFolders(plan.folders_to_make());
   if (!status.ok()) return status;
   auto impl = std::make_shared<Impl>();
@@ -224,10 +227,6 @@ absl::StatusOr<Process> Launch(const LaunchPlan& plan, asio::any_io_executor exe
   }
   impl->report = plan.variants()[first.variant].report;
   return process;
-}
-
-absl::StatusOr<Process> Launch(const LaunchPlan& plan, const LaunchOptions& options) {
-  return Launch(plan, asio::system_executor(), options);
 }
 
 }  // namespace bulkhead::launcher

@@ -6,17 +6,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/numbers.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
+#include "bulkhead/launcher/account.h"
 #include "bulkhead/launcher/content.h"
+#include "bulkhead/launcher/linux.h"
 #include "bulkhead/launcher/plan_context.h"
+#include "bulkhead/launcher/report_json.h"
 #include "bulkhead/launcher/seccomp/filters.h"
 
 namespace bulkhead::launcher {
@@ -37,24 +38,6 @@ std::string EnvValue(const policy::ValidatedCommand& command, absl::string_view 
     if (entry.name == name) return entry.value;
   }
   return "";
-}
-
-// One line of /etc/passwd; a static program can't use NSS.
-struct Account {
-  std::uint32_t uid, gid;
-};
-std::optional<Account> FindAccount(const std::string& name) {
-  std::ifstream file("/etc/passwd");
-  std::string line;
-  while (std::getline(file, line)) {
-    const std::vector<std::string> fields = absl::StrSplit(line, ':');
-    Account account;
-    if (fields.size() >= 4 && fields[0] == name && absl::SimpleAtoi(fields[2], &account.uid) &&
-        absl::SimpleAtoi(fields[3], &account.gid)) {
-      return account;
-    }
-  }
-  return std::nullopt;
 }
 
 absl::StatusOr<Identity> ChooseIdentity(const policy::PolicyFields& policy, const KernelFeatures& features) {
@@ -574,22 +557,9 @@ class PlanMaker {
   LaunchPlan plan_;
 };
 
-absl::StatusOr<LaunchPlan> BuildLaunchPlan(const policy::Policy& policy, const policy::ValidatedCommand& command,
-                                           const KernelFeatures& features, const PlanOptions& options) {
+absl::StatusOr<LaunchPlan> BuildLinuxPlan(const policy::Policy& policy, const policy::ValidatedCommand& command,
+                                          const KernelFeatures& features, const PlanOptions& options) {
   return PlanMaker(policy, command, features, options).Make();
-}
-
-int ExitCodeForStatus(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kNotFound:
-      return 127;
-    case absl::StatusCode::kPermissionDenied:
-      return 126;
-    case absl::StatusCode::kInvalidArgument:
-      return 64;
-    default:
-      return 125;
-  }
 }
 
 }  // namespace bulkhead::launcher

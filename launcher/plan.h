@@ -6,6 +6,7 @@
 #define BULKHEAD_LAUNCHER_PLAN_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,7 +51,12 @@ struct PlanVariant {
   std::vector<StepDescription> steps;  // empty without PlanOptions::describe_steps
 };
 
+// Who makes and starts a plan. The table is in backend.cc.
+enum class BackendName { kLinux, kPosix };
+
 struct PlanOptions {
+  // Another than this system's own: the portable one can be tried on Linux.
+  std::optional<BackendName> backend;
   // `bulkhead run`: stdio passes straight through and the caller becomes the keeper by exec. Otherwise the library's
   // way: pipes and a control socket.
   bool run_mode = false;
@@ -70,6 +76,8 @@ struct FolderToMake {
   std::optional<Owner> owner = std::nullopt;
 };
 
+struct PosixPlan;  // launcher/posix/plan.h
+
 class LaunchPlan {
  public:
   LaunchPlan(LaunchPlan&&) = default;
@@ -82,7 +90,7 @@ class LaunchPlan {
   const std::vector<PlanVariant>& variants() const { return variants_; }
   const std::string& program() const { return program_; }  // as resolved: absolute
   const policy::ValidatedCommand& command() const { return command_; }
-  // The plan as the keeper reads it (launcher/plan_format.h).
+  // The plan as the keeper reads it (launcher/plan_format.h); empty where there is no keeper.
   const std::string& bytes() const { return bytes_; }
   std::string& mutable_bytes_for_test() { return bytes_; }
   // ${cache}, where the policy grants it.
@@ -90,10 +98,16 @@ class LaunchPlan {
   const policy::StderrRules& stderr_rules() const { return stderr_rules_; }
   // What a person should know and no report line says, e.g. that an argument names a file the jail does not show.
   const std::vector<std::string>& hints() const { return hints_; }
+  BackendName backend() const { return backend_; }
+  // What the portable backend adds; null in a plan of another one.
+  const PosixPlan* posix() const { return posix_.get(); }
 
  private:
   friend class PlanMaker;
+  friend class PosixPlanMaker;
   LaunchPlan() = default;
+  BackendName backend_ = BackendName::kLinux;
+  std::shared_ptr<const PosixPlan> posix_;
   std::string bytes_;
   std::vector<PlanVariant> variants_;
   std::string program_;

@@ -1,8 +1,6 @@
-// What a variant of a plan enforces, in words for people and as the JSON of `--report`.
+// What a variant of a plan enforces, in words for people.
 #ifndef BULKHEAD_LAUNCHER_REPORT_H_
 #define BULKHEAD_LAUNCHER_REPORT_H_
-
-#include <string>
 
 #include "bulkhead/launcher/features.h"
 #include "bulkhead/launcher/jail_layout.h"
@@ -20,9 +18,6 @@ struct VariantKind {
 
 EnforcementReport MakeReport(const VariantKind& kind, const policy::PolicyFields& policy, const JailLayout& layout,
                              const KernelFeatures& features);
-
-// The report's JSON up to the point where the keeper appends how it ended.
-std::string ReportJsonHead(const EnforcementReport& report, const std::string& program);
 
 }  // namespace bulkhead::launcher
 

@@ -204,6 +204,8 @@ absl::StatusOr<LaunchPlan> MakePlan(const Host& host, const Jail& jail, const Wo
   if (jail.is_root.has_value()) features.is_root = *jail.is_root;
   PlanOptions options;
   options.only_tier = jail.tier;
+  options.backend = jail.backend;
+  options.run_mode = jail.run_mode;
   return BuildLaunchPlan(*policy, *validated, features, options);
 }
 

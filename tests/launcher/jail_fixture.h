@@ -82,9 +82,11 @@ struct Jail {
   std::map<std::string, std::string> env;  // of the host, beside HOME and PATH
   std::string workspace;                   // what ${workspace} stands for
   std::string cwd;
-  std::string more;             // further members of the policy, as JSON: ",\"cwd\":{}"
-  int landlock_abi = -1;        // at most; -1: what there is
-  std::optional<bool> is_root;  // else what we are
+  std::string more;                    // further members of the policy, as JSON: ",\"cwd\":{}"
+  int landlock_abi = -1;               // at most; -1: what there is
+  std::optional<bool> is_root;         // else what we are
+  std::optional<BackendName> backend;  // else this system's own
+  bool run_mode = false;
 };
 
 absl::StatusOr<LaunchPlan> MakePlan(const Host& host, const Jail& jail, const Words& command);

@@ -23,7 +23,7 @@
 #include "asio/io_context.hpp"
 #include "asio/use_awaitable.hpp"
 #include "asio/use_future.hpp"
-#include "bulkhead/launcher/process_impl.h"
+#include "bulkhead/launcher/keeper_process.h"
 #include "tests/launcher/bare_plan.h"
 #include "tests/launcher/tree_check.h"
 
@@ -205,7 +205,7 @@ TEST_P(ProcessTest, StopIsBoundedWhenTheKeeperItselfIsStopped) {
   const std::string token = NewToken();
   Process process = StartTree({"tree-forever", token}, ShortGraces());
   SendSignal(process.pidfd(), SIGSTOP);
-  ProcessMaker::ImplOfForTest(process).stop_time_max = std::chrono::milliseconds(50);
+  static_cast<KeeperProcess&>(ProcessMaker::ImplOfForTest(process)).stop_time_max = std::chrono::milliseconds(50);
   EXPECT_EQ(process.Stop().kind, Kind::kKeeperLost);
   EXPECT_THAT(Living(token), IsEmpty());
 }
@@ -457,7 +457,7 @@ TEST_P(ProcessTest, AsyncStopIsBoundedWhenTheKeeperItselfIsStopped) {
   absl::StatusOr<Process> process = Launch(ProbePlan({"tree-forever", token}, ShortGraces()), context.get_executor());
   ASSERT_TRUE(process.ok()) << process.status();
   SendSignal(process->pidfd(), SIGSTOP);
-  ProcessMaker::ImplOfForTest(*process).stop_time_max = std::chrono::milliseconds(50);
+  static_cast<KeeperProcess&>(ProcessMaker::ImplOfForTest(*process)).stop_time_max = std::chrono::milliseconds(50);
   ExitStatus status;
   process->AsyncStop([&status](const ExitStatus& ended) { status = ended; });
   context.run();

@@ -15,7 +15,7 @@ LIBRARIES = {
     "libseccomp": (r"seccomp\.h", r"launcher/seccomp/generate\w*\.cc", r"launcher/seccomp"),
     "libsodium": (r"sodium", r"launcher/content\.cc", r"launcher"),
     "nlohmann_json": (r"nlohmann/", r"(policy|jsonrpc|mcp)/(\w*json\w*|envelope)\.(h|cc)|cli/\w+\.(h|cc)", r"policy|jsonrpc|mcp|cli"),
-    "asio": (r"asio[./]", r"(launcher|jsonrpc|mcp|cli)/\w+\.(h|cc)", r"launcher|jsonrpc|mcp|cli"),
+    "asio": (r"asio[./]", r"(launcher|launcher/posix|jsonrpc|mcp|cli)/\w+\.(h|cc)", r"launcher(/posix)?|jsonrpc|mcp|cli"),
 }
 
 # policy/ holds pure values. These headers would give it processes, files, clocks or threads.
@@ -26,14 +26,15 @@ PURE = r"policy/\w+\.(h|cc)"
 # LoadPolicy, the one convenience that reads: a file's text, for ParsePolicy.
 IMPURE_ALLOWED = r"policy/load\w*\.cc"
 
-# The system calls that take rights away or change what a process sees. Only the keeper makes them.
+# The system calls that take rights away or change what a process sees. Only the keeper makes them, and what
+# stands in for it on other systems.
 RESTRICTING = (
     "capset chroot fsconfig fsmount fsopen landlock_add_rule landlock_restrict_self mount mount_setattr move_mount open_tree "
     "pivot_root prctl prlimit prlimit64 seccomp setdomainname setgid setgroups sethostname setns setregid setresgid setresuid "
     "setreuid setrlimit setuid umount umount2 unshare").split()
 RESTRICTING_CALL = re.compile(
     r"(?<![\w.>])(?:::)?(%(names)s)\s*\(|\b(?:SYS_|__NR_)(%(names)s)\s*,[^}]*\)" % {"names": "|".join(RESTRICTING)})
-RESTRICTING_ALLOWED = r"launcher/keeper/\w+\.(h|cc)"
+RESTRICTING_ALLOWED = r"launcher/keeper/\w+\.(h|cc)|launcher/posix/child\.cc"
 
 # The keeper runs without a C library. One command of its own compiles it, for which headers have no prefix.
 FREESTANDING = r"launcher/keeper/\w+\.(h|cc)"
