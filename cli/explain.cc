@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "bulkhead/cli/commands.h"
+#include "bulkhead/launcher/seccomp/policy_filters.h"
 
 namespace bulkhead::cli {
 namespace {
@@ -22,6 +23,12 @@ std::string SecretOrigin(const policy::EnvEntry& entry, const policy::PolicyFiel
 std::string OriginOf(const policy::PolicyFields& policy, const std::string& pointer) {
   const auto found = policy.origins.find(pointer);
   return found != policy.origins.end() ? found->second : "default";
+}
+
+std::vector<launcher::DeniedCall> DeniedCalls(const policy::PolicyFields& policy) {
+  launcher::FilterSet set = SetOf(launcher::FilterName::kBaseline);
+  if (policy.syscall_profile == policy::SyscallProfile::kStrict) set |= SetOf(launcher::FilterName::kStrict);
+  return launcher::PolicyFilter(set, policy.syscalls_allow, policy.syscalls_deny).Describe();
 }
 
 std::string EnvOrigin(const policy::EnvEntry& entry, const policy::PolicyFields& policy) {

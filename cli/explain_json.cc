@@ -5,7 +5,6 @@
 #include "absl/time/time.h"
 #include "bulkhead/cli/explain.h"
 #include "bulkhead/cli/words.h"
-#include "bulkhead/launcher/seccomp/filters.h"
 #include "nlohmann/json.hpp"
 
 namespace bulkhead::cli {
@@ -76,7 +75,7 @@ Json SyscallsJson(const policy::PolicyFields& policy) {
   json["allow"] = policy.syscalls_allow;
   json["deny"] = policy.syscalls_deny;
   Json denied = Json::object();
-  for (const launcher::DeniedCall& call : launcher::DescribeFilter(launcher::FilterName::kBaseline)) {
+  for (const launcher::DeniedCall& call : DeniedCalls(policy)) {
     denied[call.error].push_back(call.call);
   }
   json["denied"] = std::move(denied);

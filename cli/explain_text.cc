@@ -9,7 +9,6 @@
 #include "absl/time/time.h"
 #include "bulkhead/cli/explain.h"
 #include "bulkhead/cli/words.h"
-#include "bulkhead/launcher/seccomp/filters.h"
 
 namespace bulkhead::cli {
 namespace {
@@ -138,7 +137,7 @@ Rows EndingRows(const policy::PolicyFields& policy) {
 
 Rows SyscallRows(const policy::PolicyFields& policy) {
   std::map<std::string, std::vector<std::string>> by_error;
-  for (const launcher::DeniedCall& denied : launcher::DescribeFilter(launcher::FilterName::kBaseline)) {
+  for (const launcher::DeniedCall& denied : DeniedCalls(policy)) {
     by_error[denied.error].push_back(denied.call);
   }
   Rows rows;
@@ -146,8 +145,12 @@ Rows SyscallRows(const policy::PolicyFields& policy) {
     std::sort(calls.begin(), calls.end());
     rows.push_back({error, absl::StrJoin(calls, ", ")});
   }
-  if (!policy.syscalls_deny.empty()) rows.push_back({"by the policy", absl::StrJoin(policy.syscalls_deny, ", ")});
-  if (!policy.syscalls_allow.empty()) rows.push_back({"allowed after all", absl::StrJoin(policy.syscalls_allow, ", ")});
+  for (const std::string& name : policy.syscalls_deny) {
+    rows.push_back({"denied", name, OriginOf(policy, absl::StrCat("/syscalls/deny/", name))});
+  }
+  for (const std::string& name : policy.syscalls_allow) {
+    rows.push_back({"allowed after all", name, OriginOf(policy, absl::StrCat("/syscalls/allow/", name))});
+  }
   return rows;
 }
 

@@ -19,6 +19,7 @@
 #include "bulkhead/launcher/plan_context.h"
 #include "bulkhead/launcher/report_json.h"
 #include "bulkhead/launcher/seccomp/filters.h"
+#include "bulkhead/launcher/seccomp/policy_filters.h"
 
 namespace bulkhead::launcher {
 namespace {
@@ -370,7 +371,16 @@ class PlanMaker {
   }
 
   PlacedFilter Place(FilterSet set, std::string words) {
-    const FilterView view = BuiltInFilter(set);
+    const policy::PolicyFields& policy = context_.policy;
+    if (policy.syscalls_allow.empty() && policy.syscalls_deny.empty()) {
+      return Place(BuiltInFilter(set), std::move(words));
+    }
+    if (!policy.syscalls_deny.empty()) absl::StrAppend(&words, "; what the policy denies");
+    const auto compiled = PolicyFilter(set, policy.syscalls_allow, policy.syscalls_deny).Compile();
+    return Place({compiled.data(), compiled.size()}, std::move(words));
+  }
+
+  PlacedFilter Place(FilterView view, std::string words) {
     const wire::Offset at = writer_.Append(view.instructions, view.count * sizeof(BpfInstruction), 8);
     for (std::size_t i = 0; i < view.count; ++i) {
       const auto k = static_cast<wire::Offset>(at + i * sizeof(BpfInstruction) + offsetof(BpfInstruction, k));
@@ -404,6 +414,9 @@ class PlanMaker {
     };
     const int abi = kind.landlock ? context_.features.landlock_abi : 0;
     add(FilterName::kBaseline, "the baseline list");
+    if (context_.policy.syscall_profile == policy::SyscallProfile::kStrict) {
+      add(FilterName::kStrict, "all that is not on the strict list");
+    }
     if (context_.identity.other_than_caller()) add(FilterName::kSetidGuard, "making setuid and setgid files");
     if (!kind.namespaces) {
       if (context_.policy.network == NetworkMode::kNone) {

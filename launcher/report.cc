@@ -1,6 +1,7 @@
 #include "bulkhead/launcher/report.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace bulkhead::launcher {
 namespace {
@@ -46,6 +47,22 @@ LayerReport Landlock(bool have, int abi, bool namespaces) {
   return layer;
 }
 
+LayerReport SystemCalls(bool namespaces, const policy::PolicyFields& policy) {
+  LayerReport layer{"seccomp", LayerState::kFull, "the system calls of the baseline list are refused", ""};
+  if (policy.syscall_profile == policy::SyscallProfile::kStrict) {
+    absl::StrAppend(&layer.does, ", and all that are not on the strict list");
+  }
+  if (!policy.syscalls_deny.empty()) {
+    absl::StrAppend(&layer.does, ", and ", absl::StrJoin(policy.syscalls_deny, ", "));
+  }
+  if (!namespaces && policy.network != policy::NetworkMode::kHost) absl::StrAppend(&layer.does, ", and every socket");
+  if (!policy.syscalls_allow.empty()) {
+    layer.state = LayerState::kPartial;
+    layer.does_not = absl::StrCat("the policy allows ", absl::StrJoin(policy.syscalls_allow, ", "));
+  }
+  return layer;
+}
+
 LayerReport Limits(const policy::PolicyFields& policy, bool namespaces, bool root) {
   LayerReport layer{"rlimits", LayerState::kPartial, "", "they bind each process, not the tree"};
   const policy::Limits& limits = policy.limits;
@@ -82,11 +99,7 @@ EnforcementReport MakeReport(const VariantKind& kind, const policy::PolicyFields
   const int abi = std::min(features.landlock_abi, kLandlockAbiKnown);
   report.layers.push_back(Namespaces(kind.namespaces, policy));
   report.layers.push_back(Landlock(kind.landlock, abi, kind.namespaces));
-  report.layers.push_back({"seccomp", LayerState::kFull,
-                           kind.namespaces || policy.network == policy::NetworkMode::kHost
-                               ? "the system calls of the baseline list are refused"
-                               : "the system calls of the baseline list are refused, and every socket",
-                           ""});
+  report.layers.push_back(SystemCalls(kind.namespaces, policy));
   report.layers.push_back(Limits(policy, kind.namespaces, features.is_root));
   report.layers.push_back(
       {"no_new_privs", LayerState::kFull, "setuid programs and file capabilities give nothing", ""});

@@ -14,6 +14,7 @@
 #include "bulkhead/policy/env_names.h"
 #include "bulkhead/policy/paths.h"
 #include "bulkhead/policy/policy.h"
+#include "bulkhead/policy/syscall_names.h"
 #include "bulkhead/policy/text.h"
 #include "bulkhead/policy/variables.h"
 
@@ -205,10 +206,10 @@ std::string CheckText(Form form, absl::string_view text) {
       return CheckPath(text);
     case Form::kHostPort:
       return CheckHostPort(text);
-    case Form::kSyscall: {
-      const bool valid = !text.empty() && absl::ascii_islower(text.front()) && AllOf(text, IsNameCharacter);
-      return valid ? "" : absl::StrCat(Quote(text), " is not the name of a system call; write one such as \"ptrace\"");
-    }
+    case Form::kAllowedSyscall:
+      return WhyNotAllowed(text);
+    case Form::kDeniedSyscall:
+      return WhyNotDenied(text);
     case Form::kFlag:
     case Form::kVersion:
     case Form::kChoice:

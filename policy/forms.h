@@ -12,25 +12,26 @@
 namespace bulkhead::policy {
 
 enum class Form {
-  kFlag,         // true or false
-  kVersion,      // 1
-  kChoice,       // one of a few words
-  kCount,        // a whole number
-  kSize,         // "512MiB"
-  kDuration,     // "30s"
-  kExtends,      // "preset:node", "../base.json"
-  kUser,         // "auto", "root", a name
-  kCommand,      // "npx", "/usr/bin/node"
-  kDigest,       // 64 hex digits
-  kGlob,         // "--inspect*"
-  kEnvName,      // "HOME"
-  kEnvGlob,      // "LC_*"
-  kEnvValue,     // "${cache}/npm"
-  kPath,         // "${workspace}/out"
-  kRuntimePath,  // the same, or ":runtime"
-  kHostPort,     // "api.example.com:443"
-  kSyscall,      // "ptrace"
-  kSecret,       // an object: see grammar.h
+  kFlag,            // true or false
+  kVersion,         // 1
+  kChoice,          // one of a few words
+  kCount,           // a whole number
+  kSize,            // "512MiB"
+  kDuration,        // "30s"
+  kExtends,         // "preset:node", "../base.json"
+  kUser,            // "auto", "root", a name
+  kCommand,         // "npx", "/usr/bin/node"
+  kDigest,          // 64 hex digits
+  kGlob,            // "--inspect*"
+  kEnvName,         // "HOME"
+  kEnvGlob,         // "LC_*"
+  kEnvValue,        // "${cache}/npm"
+  kPath,            // "${workspace}/out"
+  kRuntimePath,     // the same, or ":runtime"
+  kHostPort,        // "api.example.com:443"
+  kAllowedSyscall,  // "ptrace"
+  kDeniedSyscall,
+  kSecret,  // an object: see grammar.h
 };
 
 // Whether `text` is of `form`, one of those that are text of a free form. Empty if so, else "what is wrong; what would

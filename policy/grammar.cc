@@ -64,8 +64,8 @@ constexpr Field kFilesystem[] = {List("rx", Form::kRuntimePath, kRuntimeGrant),
                                  Choice("home", kHomes),
                                  Choice("tmp", kTmps)};
 constexpr Field kNetwork[] = {Choice("mode", kNetworkModes), List("allow", Form::kHostPort)};
-constexpr Field kSyscalls[] = {Choice("profile", kProfiles), List("allow", Form::kSyscall),
-                               List("deny", Form::kSyscall)};
+constexpr Field kSyscalls[] = {Choice("profile", kProfiles), List("allow", Form::kAllowedSyscall),
+                               List("deny", Form::kDeniedSyscall)};
 constexpr Field kLimits[] = {
     Range("memory", Form::kSize, 1 << 20, kBytesMax), Range("processes", Form::kCount, 1, kPidMax),
     Range("open_files", Form::kCount, 3, kOpenFilesMax), Range("file_size", Form::kSize, 1, kBytesMax),
@@ -107,8 +107,8 @@ struct NotYet {
   absl::string_view value;
 };
 constexpr NotYet kNotEnforcedYet[] = {
-    {"/network/mode", "allowlist"}, {"/network/allow", ""}, {"/syscalls/profile", "strict"},
-    {"/syscalls/allow", ""},        {"/syscalls/deny", ""},
+    {"/network/mode", "allowlist"},
+    {"/network/allow", ""},
 };
 
 using Fields = absl::Span<const Field>;

@@ -34,6 +34,12 @@ constexpr absl::string_view kKeys[] = {".aws",    ".azure",           ".config/g
 constexpr absl::string_view kRunsByItself[] = {".bash_login", ".bash_profile", ".bashrc", ".config",  ".gitconfig",
                                                ".local/bin",  ".local/share",  ".npmrc",  ".profile", ".ssh",
                                                ".zprofile",   ".zshenv",       ".zshrc",  "bin"};
+// System calls, by what is wrong with allowing them.
+constexpr absl::string_view kMakesNamespaces[] = {"clone", "clone3", "setns", "unshare"};
+constexpr absl::string_view kAttacksUse[] = {"add_key",     "bpf",         "keyctl",      "perf_event_open",
+                                             "request_key", "userfaultfd", "personality", "vmsplice"};
+constexpr absl::string_view kReachesProcesses[] = {
+    "kcmp", "pidfd_getfd", "process_madvise", "process_vm_readv", "process_vm_writev", "ptrace"};
 // Parts of names of variables that hold secrets.
 constexpr absl::string_view kSecretWords[] = {"TOKEN",  "SECRET",     "PASSW",      "API_KEY",
                                               "APIKEY", "CREDENTIAL", "PRIVATE_KEY"};
@@ -54,6 +60,7 @@ class Warner {
     if (policy_.require == Tier::kC) {
       Add("/require", "in tier C files are not kept apart at all; write \"B\" or \"A\"");
     }
+    for (const std::string& name : policy_.syscalls_allow) LookAtAllowed(name);
     if (policy_.user == "root") Add("/user", "root has rights in the jail that not every layer binds; write \"auto\"");
     if (!policy_.command.args_deny.empty() || policy_.command.args_allow != std::vector<std::string>{"*"}) {
       Add("/command/args",
@@ -73,6 +80,21 @@ class Warner {
   }
 
  private:
+  void LookAtAllowed(const std::string& name) {
+    const std::string pointer = absl::StrCat("/syscalls/allow/", name);
+    for (const absl::string_view one : kMakesNamespaces) {
+      if (name != one) continue;
+      return Add(pointer,
+                 "with namespaces of its own the server can try much more of the kernel; only a browser needs it");
+    }
+    for (const absl::string_view one : kAttacksUse) {
+      if (name == one) return Add(pointer, "is what attacks on the kernel use; no usual server needs it");
+    }
+    for (const absl::string_view one : kReachesProcesses) {
+      if (name == one) return Add(pointer, "reads and changes other processes; only a debugger needs it");
+    }
+  }
+
   void Add(absl::string_view pointer, absl::string_view what) { AddAt(policy_.name, pointer, what); }
   void Add(absl::string_view pointer, const PathGrant& grant, absl::string_view what) {
     AddAt(grant.origin, pointer, absl::StrCat(Quote(grant.path), " ", what));

@@ -40,9 +40,18 @@ FilterView BuiltInFilter(FilterName name) { return FilterFor(name, kNativeArch);
 
 FilterView BuiltInFilter(FilterSet set) { return FilterFor(set, kNativeArch); }
 
-std::vector<DeniedCall> DescribeFilter(FilterName name) {
+std::vector<NumberedCall> NativeCalls() {
+  std::vector<NumberedCall> calls;
+  for (const NumberedCall& call : kCalls) {
+    if (call.arch == kNativeArch) calls.push_back(call);
+  }
+  return calls;
+}
+
+std::vector<DeniedCall> DescribeFilter(FilterName name) { return DescribeList(ListOf(name)); }
+
+std::vector<DeniedCall> DescribeList(const FilterList& list) {
   std::vector<DeniedCall> denied;
-  FilterList list = ListOf(name);
   for (const Rule& rule : list.rules) {
     if (rule.error == 0) continue;
     for (std::string& call : CallsOf(rule)) {

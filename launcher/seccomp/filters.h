@@ -19,6 +19,7 @@ struct BpfInstruction {
 
 enum class FilterName {
   kBaseline,       // the deny-list of `syscalls.profile: baseline`; every launch has it
+  kStrict,         // `syscalls.profile: strict`: every known call that is not on a list gives ENOSYS
   kSetidGuard,     // started as root: no process may make a setuid or setgid file
   kSocketsNone,    // tier B and C, network none: socket() gives EACCES for every family (socketpair stays)
   kSocketsNoUnix,  // tier B and C, network host, Landlock below ABI 9: socket(AF_UNIX) gives EACCES (socketpair stays)
@@ -56,6 +57,14 @@ FilterView BuiltInFilter(FilterSet set);
 enum class Arch { kX86_64, kAarch64 };
 FilterView FilterFor(FilterName name, Arch arch);
 FilterView FilterFor(FilterSet set, Arch arch);
+
+// The system calls that this architecture has, by the numbers that the filters above were compiled with.
+struct NumberedCall {
+  Arch arch;
+  const char* name;
+  std::uint32_t number;
+};
+std::vector<NumberedCall> NativeCalls();
 
 // For explain: "ptrace" -> "EPERM". A rule on arguments is written out: "ioctl(TIOCSTI)".
 struct DeniedCall {

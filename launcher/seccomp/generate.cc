@@ -84,6 +84,13 @@ std::string Source(const std::vector<Architecture>& architectures) {
                             program.size());
     }
   }
+  absl::StrAppend(&text, "constexpr NumberedCall kCalls[] = {\n");
+  for (const Architecture& architecture : architectures) {
+    for (const auto& [call, number] : architecture.table.numbers) {
+      absl::StrAppendFormat(&text, "    {Arch::%s, \"%s\", %d},\n", architecture.name, call, number);
+    }
+  }
+  absl::StrAppend(&text, "};\n");
   return absl::StrCat(text, "constexpr BuiltIn kBuiltIn[] = {\n", views, "};\n");
 }
 

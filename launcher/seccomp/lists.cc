@@ -1,8 +1,12 @@
 #include "bulkhead/launcher/seccomp/lists.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "bulkhead/policy/syscall_names.h"
 
 namespace bulkhead::launcher {
 namespace {
@@ -165,6 +169,281 @@ constexpr Rule kBaseline[] = {
      {HasBit(2, kMsgFastopen)}},
 };
 
+// What usual programs need, and runtimes such as Node and Python. Not: other users' ids, extended attributes to set,
+// IPC of System V and POSIX message queues, nodes of memory, processes of others, and what administers the machine.
+constexpr absl::string_view kStrictlyAllowed[] = {
+    // Files.
+    "access",
+    "chdir",
+    "chmod",
+    "chown",
+    "close",
+    "close_range",
+    "copy_file_range",
+    "creat",
+    "dup",
+    "dup2",
+    "dup3",
+    "faccessat",
+    "faccessat2",
+    "fadvise64",
+    "fallocate",
+    "fchdir",
+    "fchmod",
+    "fchmodat",
+    "fchmodat2",
+    "fchown",
+    "fchownat",
+    "fcntl",
+    "fdatasync",
+    "fgetxattr",
+    "file_getattr",
+    "flistxattr",
+    "flock",
+    "fstat",
+    "fstatfs",
+    "fsync",
+    "ftruncate",
+    "futimesat",
+    "getcwd",
+    "getdents",
+    "getdents64",
+    "getxattr",
+    "getxattrat",
+    "inotify_add_watch",
+    "inotify_init",
+    "inotify_init1",
+    "inotify_rm_watch",
+    "ioctl",
+    "lchown",
+    "lgetxattr",
+    "link",
+    "linkat",
+    "listxattr",
+    "listxattrat",
+    "llistxattr",
+    "lseek",
+    "lstat",
+    "memfd_create",
+    "mkdir",
+    "mkdirat",
+    "mknod",
+    "mknodat",
+    "newfstatat",
+    "open",
+    "openat",
+    "openat2",
+    "pipe",
+    "pipe2",
+    "pread64",
+    "preadv",
+    "preadv2",
+    "pwrite64",
+    "pwritev",
+    "pwritev2",
+    "read",
+    "readahead",
+    "readlink",
+    "readlinkat",
+    "readv",
+    "rename",
+    "renameat",
+    "renameat2",
+    "rmdir",
+    "sendfile",
+    "splice",
+    "stat",
+    "statfs",
+    "statx",
+    "symlink",
+    "symlinkat",
+    "sync",
+    "sync_file_range",
+    "syncfs",
+    "tee",
+    "truncate",
+    "umask",
+    "unlink",
+    "unlinkat",
+    "utime",
+    "utimensat",
+    "utimes",
+    "write",
+    "writev",
+    // Memory.
+    "brk",
+    "madvise",
+    "membarrier",
+    "mincore",
+    "mlock",
+    "mlock2",
+    "mlockall",
+    "mmap",
+    "mprotect",
+    "mremap",
+    "mseal",
+    "msync",
+    "munlock",
+    "munlockall",
+    "munmap",
+    "pkey_alloc",
+    "pkey_free",
+    "pkey_mprotect",
+    // Processes and threads.
+    "arch_prctl",
+    "capget",
+    "clone",
+    "execve",
+    "execveat",
+    "exit",
+    "exit_group",
+    "fork",
+    "futex",
+    "futex_requeue",
+    "futex_wait",
+    "futex_waitv",
+    "futex_wake",
+    "get_robust_list",
+    "get_thread_area",
+    "getcpu",
+    "getegid",
+    "geteuid",
+    "getgid",
+    "getgroups",
+    "getpgid",
+    "getpgrp",
+    "getpid",
+    "getppid",
+    "getpriority",
+    "getresgid",
+    "getresuid",
+    "getrlimit",
+    "getrusage",
+    "getsid",
+    "gettid",
+    "getuid",
+    "personality",
+    "pidfd_open",
+    "prctl",
+    "prlimit64",
+    "restart_syscall",
+    "rseq",
+    "rseq_slice_yield",
+    "sched_get_priority_max",
+    "sched_get_priority_min",
+    "sched_getaffinity",
+    "sched_getattr",
+    "sched_getparam",
+    "sched_getscheduler",
+    "sched_rr_get_interval",
+    "sched_setaffinity",
+    "sched_setattr",
+    "sched_setparam",
+    "sched_setscheduler",
+    "sched_yield",
+    "set_robust_list",
+    "set_thread_area",
+    "set_tid_address",
+    "setpgid",
+    "setpriority",
+    "setrlimit",
+    "setsid",
+    "sysinfo",
+    "times",
+    "uname",
+    "uprobe",
+    "uretprobe",
+    "vfork",
+    "wait4",
+    "waitid",
+    // Signals.
+    "kill",
+    "pause",
+    "pidfd_send_signal",
+    "rt_sigaction",
+    "rt_sigpending",
+    "rt_sigprocmask",
+    "rt_sigqueueinfo",
+    "rt_sigreturn",
+    "rt_sigsuspend",
+    "rt_sigtimedwait",
+    "rt_tgsigqueueinfo",
+    "sigaltstack",
+    "signalfd",
+    "signalfd4",
+    "tgkill",
+    "tkill",
+    // Time and waiting.
+    "alarm",
+    "clock_getres",
+    "clock_gettime",
+    "clock_nanosleep",
+    "epoll_create",
+    "epoll_create1",
+    "epoll_ctl",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "epoll_wait",
+    "eventfd",
+    "eventfd2",
+    "getitimer",
+    "gettimeofday",
+    "nanosleep",
+    "poll",
+    "ppoll",
+    "pselect6",
+    "select",
+    "setitimer",
+    "time",
+    "timer_create",
+    "timer_delete",
+    "timer_getoverrun",
+    "timer_gettime",
+    "timer_settime",
+    "timerfd_create",
+    "timerfd_gettime",
+    "timerfd_settime",
+    // Sockets.
+    "accept",
+    "accept4",
+    "bind",
+    "connect",
+    "getpeername",
+    "getsockname",
+    "getsockopt",
+    "listen",
+    "recvfrom",
+    "recvmmsg",
+    "recvmsg",
+    "sendmmsg",
+    "sendmsg",
+    "sendto",
+    "setsockopt",
+    "shutdown",
+    "socket",
+    "socketpair",
+    // And.
+    "getrandom",
+};
+
+// Each known call that is not among them.
+std::string StrictlyRefused() {
+  std::string calls;
+  for (const absl::string_view name : policy::SyscallNames()) {
+    if (std::find(std::begin(kStrictlyAllowed), std::end(kStrictlyAllowed), name) != std::end(kStrictlyAllowed))
+      continue;
+    absl::StrAppend(&calls, calls.empty() ? "" : " ", name);
+  }
+  return calls;
+}
+
+absl::Span<const Rule> StrictRules() {
+  static const std::string* const calls = new std::string(StrictlyRefused());
+  static const auto* const rules =
+      new std::vector<Rule>{{calls->c_str(), "", ENOSYS, "usual programs do without; the profile is strict"}};
+  return *rules;
+}
+
 constexpr char kSetidReason[] = "through an idmapped mount the file would be setuid root on disk";
 
 // mkdir and mkdirat are not here: the kernel drops both bits from their mode.
@@ -255,6 +534,8 @@ FilterList ListOf(FilterName name) {
   switch (name) {
     case FilterName::kBaseline:
       return {"baseline", true, kBaseline};
+    case FilterName::kStrict:
+      return {"strict", false, StrictRules()};
     case FilterName::kSetidGuard:
       return {"setid_guard", false, kSetidGuard};
     case FilterName::kSocketsNone:
@@ -270,10 +551,11 @@ FilterList ListOf(FilterName name) {
 }
 
 std::vector<FilterSet> MergedSets() {
+  constexpr FilterSet kSetid = SetOf(FilterName::kSetidGuard), kStrict = SetOf(FilterName::kStrict);
   std::vector<FilterSet> sets;
-  for (const FilterSet root : {FilterSet{0}, SetOf(FilterName::kSetidGuard)}) {
-    const FilterSet jail = SetOf(FilterName::kBaseline) | root;
-    if (root != 0) sets.push_back(jail);  // the baseline alone is there as itself
+  for (const FilterSet more : {FilterSet{0}, kSetid, kStrict, kStrict | kSetid}) {
+    const FilterSet jail = SetOf(FilterName::kBaseline) | more;
+    if (more != 0) sets.push_back(jail);  // the baseline alone is there as itself
     for (const FilterSet sockets : {FilterSet{0}, SetOf(FilterName::kSocketsNone), SetOf(FilterName::kSocketsNoUnix)}) {
       for (const FilterSet signals : {FilterSet{0}, SetOf(FilterName::kSignalGuard)}) {
         sets.push_back(jail | SetOf(FilterName::kSupervisorGuard) | sockets | signals);
@@ -282,6 +564,8 @@ std::vector<FilterSet> MergedSets() {
   }
   return sets;
 }
+
+absl::Span<const absl::string_view> StrictlyAllowed() { return kStrictlyAllowed; }
 
 std::vector<FilterList> ListsOf(FilterSet set) {
   std::vector<FilterList> lists;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "bulkhead/launcher/seccomp/filters.h"
 
@@ -59,20 +60,27 @@ struct FilterList {
 
 FilterList ListOf(FilterName name);
 
+// What DescribeFilter says of it.
+std::vector<DeniedCall> DescribeList(const FilterList& list);
+
 // The names in `rule.calls`.
 std::vector<std::string> CallsOf(const Rule& rule);
 
-inline constexpr FilterName kAllFilters[] = {FilterName::kBaseline,        FilterName::kSetidGuard,
-                                             FilterName::kSocketsNone,     FilterName::kSocketsNoUnix,
-                                             FilterName::kSupervisorGuard, FilterName::kSignalGuard};
+// What kStrict allows, as far as the other lists do.
+absl::Span<const absl::string_view> StrictlyAllowed();
+
+inline constexpr FilterName kAllFilters[] = {
+    FilterName::kBaseline,      FilterName::kStrict,          FilterName::kSetidGuard, FilterName::kSocketsNone,
+    FilterName::kSocketsNoUnix, FilterName::kSupervisorGuard, FilterName::kSignalGuard};
 
 // Where several refuse a call, the one installed last, which is the baseline, names the errno.
-inline constexpr FilterName kInstallOrder[] = {FilterName::kSocketsNone,     FilterName::kSocketsNoUnix,
-                                               FilterName::kSupervisorGuard, FilterName::kSignalGuard,
-                                               FilterName::kSetidGuard,      FilterName::kBaseline};
+inline constexpr FilterName kInstallOrder[] = {
+    FilterName::kSocketsNone, FilterName::kSocketsNoUnix, FilterName::kSupervisorGuard, FilterName::kSignalGuard,
+    FilterName::kSetidGuard,  FilterName::kStrict,        FilterName::kBaseline};
 
-// What a launch can need, merged: always the baseline; as root the setid guard; without a jail the supervisor guard,
-// and by Landlock's ABI and the policy's network one of the socket filters and the signal guard.
+// What a launch can need, merged: always the baseline; by the policy's profile the strict list; as root the setid
+// guard; without a jail the supervisor guard, and by Landlock's ABI and the policy's network one of the socket filters
+// and the signal guard.
 std::vector<FilterSet> MergedSets();
 
 // The lists of a set, in kInstallOrder.

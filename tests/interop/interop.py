@@ -80,6 +80,10 @@ def other_servers():
     python = f"{APP}/py_server.py"
     yield Server("python", "python", "none", (PYTHON, python, "{dir}"), note)
     yield Server("uvx stand-in", "uvx", "host", (f"{APP}/bin/uvx", python, "{dir}"), note)
+    for server in npm_servers():
+        if server.preset == "node":
+            yield dataclasses.replace(server, name=f"{server.name}, strict", preset="node_strict")
+    yield Server("python, strict", "python_strict", "none", (PYTHON, python, "{dir}"), note)
     read = (("read_file", {"path": "{dir}/hello.txt"}),)
     yield Server("demo server", "default", "none", (f"{APP}/bin/demo-server",), read)
 
@@ -136,7 +140,7 @@ class Jail:
             run += ["--env", f"{name}={filled(value, folder)}"]
         if self.named_user is not None:
             run += ["--policy", policy_file(server.preset, "as_user")]
-        elif NODE_ELSEWHERE is not None:
+        elif NODE_ELSEWHERE is not None or server.preset not in PRESETS:
             run += ["--policy", policy_file(server.preset, "elsewhere")]
         else:
             run += ["--preset", server.preset]
@@ -550,6 +554,9 @@ def jobs(everyone):
         yield "client", run_client, (identity,)
 
 
+PRESETS = ("default", "node", "npx", "python", "uvx")
+
+
 def policy_file(preset, kind):
     """The preset with more. It stays where it is, so that its ${cache} serves the next run, too."""
     return os.path.join(APP, f"{preset}_{kind}.json")
@@ -557,8 +564,9 @@ def policy_file(preset, kind):
 
 def prepare_app():
     """Beside the npm packages: our programs, where every identity can read and start them."""
-    for preset in ("default", "node", "npx", "python", "uvx"):
-        policy = {"version": 1, "extends": [f"preset:{preset}"]}
+    for preset in (*PRESETS, "node_strict", "python_strict"):
+        extended = [f"preset:{one}" for one in reversed(preset.split("_"))]  # the later one has the last word
+        policy = {"version": 1, "extends": extended}
         if NODE_ELSEWHERE is not None:
             policy["filesystem"] = {"rx": [NODE_ELSEWHERE]}
         for kind, more in (("elsewhere", {}), ("as_user", {"user": USER})):

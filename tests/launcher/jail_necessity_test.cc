@@ -347,6 +347,14 @@ TEST_F(NecessityTest, TheBaselineFilterKeepsTheServerFromNamespacesOfItsOwn) {
   }
 }
 
+TEST_F(NecessityTest, TheStrictFilterKeepsTheServerFromWhatFewProgramsNeed) {
+  const Words attack = Probe({"syscall", std::to_string(SYS_shmget), "0", "4096", "0"});
+  Jail jail = InTier(Tier::kA);
+  jail.more = R"(,"syscalls": {"profile": "strict"})";
+  EXPECT_THAT(Run(jail, attack, {}), DeniedWith(ENOSYS));
+  EXPECT_THAT(Run(jail, attack, {DropFilter(FilterName::kStrict)}), Succeeded());
+}
+
 TEST_F(NecessityTest, TheSetidGuardKeepsSetuidRootFilesFromTheDisk) {
   if (!IsRoot()) return;  // a user's server makes files of that user only
   const std::string file = host_.File("work/file", "");

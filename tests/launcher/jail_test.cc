@@ -4,6 +4,7 @@
 #include "tests/launcher/jail_test.h"
 
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <string>
@@ -160,6 +161,34 @@ TEST_P(JailTest, OpenFilesAreLimited) {
   EXPECT_THAT(Inside(jail, {"openfiles", "16"}), Succeeded());
   EXPECT_THAT(Inside(jail, {"openfiles", "17"}), Succeeded());
   EXPECT_THAT(Inside(jail, {"openfiles", "18"}), DeniedWith(EMFILE));
+}
+
+// ---- System calls that the policy names
+
+TEST_P(JailTest, APolicyDeniesAndAllowsSystemCalls) {
+  const std::vector<std::string> keyctl = {"syscall", std::to_string(SYS_keyctl), "0", "-3", "0"};
+  const std::vector<std::string> shm = {"syscall", std::to_string(SYS_shmget), "0", "4096", "0"};
+  const std::vector<std::string> umask = {"syscall", std::to_string(SYS_umask), "18"};
+  ASSERT_THAT(Outside(shm), Succeeded());
+  Jail jail = Closed();
+  EXPECT_THAT(Inside(jail, keyctl), DeniedWith(ENOSYS));
+  EXPECT_THAT(Inside(jail, shm), Succeeded());
+  EXPECT_THAT(Inside(jail, umask), Succeeded());
+
+  jail.more = R"(,"syscalls": {"allow": ["keyctl"], "deny": ["umask"]})";
+  Outcome outcome = Inside(jail, keyctl);
+  EXPECT_THAT(outcome, testing::Not(DeniedWith(ENOSYS)));
+  EXPECT_THAT(outcome.report.layers[2].does, HasSubstr("and umask"));
+  EXPECT_THAT(outcome.report.layers[2].does_not, HasSubstr("allows keyctl"));
+  EXPECT_EQ(outcome.report.layers[2].state, LayerState::kPartial);
+  EXPECT_THAT(Inside(jail, umask), DeniedWith(EPERM));
+  EXPECT_THAT(Inside(jail, shm), Succeeded());
+
+  jail.more = R"(,"syscalls": {"profile": "strict"})";
+  EXPECT_THAT(Inside(jail, shm), DeniedWith(ENOSYS));
+  EXPECT_THAT(Inside(jail, umask), Succeeded());
+  jail.more = R"(,"syscalls": {"profile": "strict", "allow": ["shmget"]})";
+  EXPECT_THAT(Inside(jail, shm), Succeeded());
 }
 
 TEST_P(JailTest, MemoryIsLimited) {

@@ -156,10 +156,7 @@ TEST_P(NotEnforcedYetTest, IsRefusedAndNeverIgnored) {
 
 INSTANTIATE_TEST_SUITE_P(Fields, NotEnforcedYetTest,
                          ::testing::Values(Unbuilt{R"("network": {"mode": "allowlist"})", "/network/mode"},
-                                           Unbuilt{R"("network": {"allow": ["a.example:443"]})", "/network/allow"},
-                                           Unbuilt{R"("syscalls": {"profile": "strict"})", "/syscalls/profile"},
-                                           Unbuilt{R"("syscalls": {"allow": ["ptrace"]})", "/syscalls/allow"},
-                                           Unbuilt{R"("syscalls": {"deny": ["ptrace"]})", "/syscalls/deny"}));
+                                           Unbuilt{R"("network": {"allow": ["a.example:443"]})", "/network/allow"}));
 
 TEST(NotEnforcedYetTest, WhatAsksForNothingIsAccepted) {
   Parsed(File(R"("network": {"mode": "none", "allow": []},

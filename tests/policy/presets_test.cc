@@ -27,10 +27,10 @@ PolicyFields Preset(const std::string& name, const ParseOptions& options = Host(
 }
 
 TEST(PresetsTest, AreListedInOrder) {
-  EXPECT_THAT(PresetNames(), ElementsAre("default", "docker", "node", "npx", "python", "uvx"));
+  EXPECT_THAT(PresetNames(), ElementsAre("default", "docker", "node", "npx", "python", "strict", "uvx"));
   EXPECT_EQ(PresetText("nod").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(PresetText("nod").status().message(),
-            "there is no preset \"nod\"; there are default, docker, node, npx, python, uvx");
+            "there is no preset \"nod\"; there are default, docker, node, npx, python, strict, uvx");
 }
 
 TEST(PresetsTest, EachIsAPolicyAndAsksForTheStrongestTier) {
@@ -59,8 +59,16 @@ TEST(PresetsTest, EachIsAPolicyAndAsksForTheStrongestTier) {
   }
 }
 
+TEST(PresetsTest, StrictIsStrictAlsoUnderAnother) {
+  EXPECT_EQ(Preset("default").syscall_profile, SyscallProfile::kBaseline);
+  EXPECT_EQ(Preset("strict").syscall_profile, SyscallProfile::kStrict);
+  const PolicyFields both = Parsed(File(R"("extends": ["preset:strict", "preset:npx"])"));
+  EXPECT_EQ(both.syscall_profile, SyscallProfile::kStrict);
+  EXPECT_EQ(both.network, NetworkMode::kHost);
+}
+
 TEST(PresetsTest, OnlyTheRunnersHaveTheNetworkAndACache) {
-  for (const char* name : {"default", "docker", "node", "python"}) {
+  for (const char* name : {"default", "docker", "node", "python", "strict"}) {
     EXPECT_EQ(Preset(name).network, NetworkMode::kNone) << name;
     EXPECT_THAT(Preset(name).filesystem.rw, IsEmpty()) << name;
   }

