@@ -375,7 +375,8 @@ void Connection::Impl::WatchPeersInput() {
   to_.async_wait(Stream::wait_error, [self = shared_from_this()](asio::error_code cancelled) {
     if (cancelled || !self->to_.is_open()) return;
     pollfd poll_fd = {self->to_.native_handle(), 0, 0};
-    if (poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & (POLLERR | POLLHUP)) != 0) self->OnWriteFailed(EPIPE);
+    if (poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & (POLLERR | POLLHUP)) != 0) return self->OnWriteFailed(EPIPE);
+    self->WatchPeersInput();  // an event that was meant for another descriptor
   });
 }
 
