@@ -35,6 +35,7 @@ int CheckCommand(const Flags& flags) {
   // The question is whether the file is right, not what this machine's ceiling leaves of it.
   constexpr absl::string_view kNoCeiling;
   policy::ParseOptions options;
+  options.platform = kPlatform;
   options.variables = MakeVariables(absolute_flags, host);
   std::string out;
   bool all_fine = true;

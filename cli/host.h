@@ -8,8 +8,15 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "bulkhead/policy/policy.h"
 
 namespace bulkhead::cli {
+
+#ifdef _WIN32
+inline constexpr policy::Platform kPlatform = policy::Platform::kWindows;
+#else
+inline constexpr policy::Platform kPlatform = policy::Platform::kPosix;
+#endif
 
 struct Host {
   std::map<std::string, std::string> env;
@@ -21,6 +28,11 @@ struct Host {
 };
 
 Host ReadHost();
+
+#ifdef _WIN32
+// What is no UTF-16 becomes U+FFFD.
+std::string ToUtf8(const wchar_t* text);
+#endif
 
 // Opens /dev/null on each of 0, 1 and 2 that is closed, so that no file opened later takes its place. The first thing
 // main does. False when that fails.

@@ -60,7 +60,19 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace bulkhead::cli
 
+#ifdef _WIN32
+// Windows' own text is UTF-16; ours is UTF-8.
+int wmain(int argc, wchar_t** argv) {
+  std::vector<std::string> words;
+  for (int i = 0; i < argc; ++i) words.push_back(bulkhead::cli::ToUtf8(argv[i]));
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  if (!bulkhead::cli::OpenStandardDescriptors()) return bulkhead::cli::kExitFailed;
+  return bulkhead::cli::Main(argc, pointers.data());
+}
+#else
 int main(int argc, char** argv) {
   if (!bulkhead::cli::OpenStandardDescriptors()) return bulkhead::cli::kExitFailed;
   return bulkhead::cli::Main(argc, argv);
 }
+#endif

@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "bulkhead/cli/output.h"
 #include "bulkhead/cli/suggest.h"
+#include "bulkhead/policy/windows_command.h"
 
 namespace bulkhead::cli {
 namespace {
@@ -116,6 +117,10 @@ absl::StatusOr<std::string> AbsolutePath(absl::string_view flag, absl::string_vi
                      host.home.empty() ? "" : ", such as ",
                      host.home.empty() ? "" : Quote(absl::StrCat(host.home, path.substr(1)))));
   }
+#ifdef _WIN32
+  if (policy::IsWindowsAbsolute(path)) return std::string(path);
+  if (!host.cwd.empty()) return absl::StrCat(host.cwd, "\\", path);
+#endif
   if (absl::StartsWith(path, "/")) return Normal(path);
   if (host.cwd.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(flag, " ", Quote(path),
@@ -166,6 +171,7 @@ absl::StatusOr<Request> MakeRequest(const Flags& flags, const Host& host) {
   }
   if (!status.ok()) return status;
   request.options.variables = MakeVariables(absolute_flags, host);
+  request.options.platform = request.command.platform = kPlatform;
   request.command.argv = flags.rest;
   request.command.host_cwd = host.cwd;
   request.command.host_env = host.env;

@@ -5,10 +5,14 @@
 #include "asio/system_executor.hpp"
 #include "bulkhead/launcher/features.h"
 #include "bulkhead/launcher/plan.h"
-#include "bulkhead/launcher/posix/posix.h"
 #include "bulkhead/launcher/process.h"
 #ifdef __linux__
 #include "bulkhead/launcher/linux.h"
+#endif
+#ifdef _WIN32
+#include "bulkhead/launcher/windows/windows.h"
+#else
+#include "bulkhead/launcher/posix/posix.h"
 #endif
 
 namespace bulkhead::launcher {
@@ -29,7 +33,11 @@ constexpr Backend kBackends[] = {
 #ifdef __linux__
     {BackendName::kLinux, BuildLinuxPlan, LaunchWithKeeper, BecomeLinuxKeeper, DetectLinuxFeatures, RunLinuxDoctor},
 #endif
+#ifdef _WIN32
+    {BackendName::kWindows, BuildWindowsPlan, LaunchWindows, RunWindows, DetectWindowsFeatures, RunWindowsDoctor},
+#else
     {BackendName::kPosix, BuildPosixPlan, LaunchPosix, RunPosix, DetectPosixFeatures, RunPosixDoctor},
+#endif
 };
 
 const Backend* Find(BackendName name) {

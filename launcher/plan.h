@@ -52,7 +52,7 @@ struct PlanVariant {
 };
 
 // Who makes and starts a plan. The table is in backend.cc.
-enum class BackendName { kLinux, kPosix };
+enum class BackendName { kLinux, kPosix, kWindows };
 
 struct PlanOptions {
   // Another than this system's own: the portable one can be tried on Linux.
@@ -76,7 +76,8 @@ struct FolderToMake {
   std::optional<Owner> owner = std::nullopt;
 };
 
-struct PosixPlan;  // launcher/posix/plan.h
+struct PosixPlan;    // launcher/posix/plan.h
+struct WindowsPlan;  // launcher/windows/windows.h
 
 class LaunchPlan {
  public:
@@ -101,13 +102,17 @@ class LaunchPlan {
   BackendName backend() const { return backend_; }
   // What the portable backend adds; null in a plan of another one.
   const PosixPlan* posix() const { return posix_.get(); }
+  // The same for Windows'.
+  const WindowsPlan* windows() const { return windows_.get(); }
 
  private:
   friend class PlanMaker;
   friend class PosixPlanMaker;
+  friend class WindowsPlanMaker;
   LaunchPlan() = default;
   BackendName backend_ = BackendName::kLinux;
   std::shared_ptr<const PosixPlan> posix_;
+  std::shared_ptr<const WindowsPlan> windows_;
   std::string bytes_;
   std::vector<PlanVariant> variants_;
   std::string program_;

@@ -11,6 +11,9 @@
 #include <cstring>
 #include <iterator>
 #include <utility>
+#ifdef _WIN32
+#include <filesystem>
+#endif
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -19,6 +22,25 @@
 
 namespace bulkhead::policy {
 namespace {
+
+#ifdef _WIN32
+// The C runtime's own stat and open take a path in the code page of the machine.
+using FileStatus = struct _stat64;
+int Look(const std::string& path, FileStatus* status) {
+  return _wstat64(std::filesystem::u8path(path).c_str(), status);
+}
+int LookAtLink(const std::string& path, FileStatus* status) { return Look(path, status); }
+int Look(int fd, FileStatus* status) { return _fstat64(fd, status); }
+int Open(const std::string& path) {
+  return _wopen(std::filesystem::u8path(path).c_str(), _O_RDONLY | _O_BINARY | _O_NOINHERIT);
+}
+#else
+using FileStatus = struct stat;
+int Look(const std::string& path, FileStatus* status) { return stat(path.c_str(), status); }
+int LookAtLink(const std::string& path, FileStatus* status) { return lstat(path.c_str(), status); }
+int Look(int fd, FileStatus* status) { return fstat(fd, status); }
+int Open(const std::string& path) { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); }
+#endif
 
 class OwnedFd {
  public:
@@ -57,14 +79,21 @@ absl::string_view WhyNotAFile(mode_t mode) {
   if (S_ISDIR(mode)) return "it is a folder; name the policy file in it";
   if (S_ISFIFO(mode)) return "it is a pipe; write the policy to a file";
   if (S_ISCHR(mode) || S_ISBLK(mode)) return "it is a device; write the policy to a file";
+#ifdef S_ISSOCK
   if (S_ISSOCK(mode)) return "it is a socket; write the policy to a file";
+#endif
   return "it is not a file";
 }
 
 std::string CurrentFolder() {
+#ifdef _WIN32
+  std::error_code error;
+  return std::filesystem::current_path(error).u8string();
+#else
   char buffer[PATH_MAX];
   // getcwd(2) may give "(unreachable)..." for a folder outside our root.
   return getcwd(buffer, sizeof buffer) != nullptr && buffer[0] == '/' ? buffer : "";
+#endif
 }
 
 absl::StatusOr<Policy> Parse(const PolicyText& text, ParseOptions options, absl::string_view system_ceiling) {
@@ -83,14 +112,14 @@ absl::StatusOr<std::string> ReadPolicyFile(const std::string& path) {
   if (absl::StrContains(path, '\0')) return CantRead(path, "the path has a NUL in it");
   // Looked at before it is opened, since opening a device can do something; and again after, since it may be another by
   // then. O_NONBLOCK: opening a pipe would wait for a writer (open(2)).
-  struct stat status;
-  if (stat(path.c_str(), &status) != 0) return CantRead(path, errno);
+  FileStatus status;
+  if (Look(path, &status) != 0) return CantRead(path, errno);
   if (const absl::string_view why = WhyNotAFile(status.st_mode); !why.empty()) return CantRead(path, why);
-  const OwnedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (fd.get() < 0 || fstat(fd.get(), &status) != 0) return CantRead(path, errno);
+  const OwnedFd fd(Open(path));
+  if (fd.get() < 0 || Look(fd.get(), &status) != 0) return CantRead(path, errno);
   if (const absl::string_view why = WhyNotAFile(status.st_mode); !why.empty()) return CantRead(path, why);
   // Not by the size alone: files of /proc say 0, others may grow meanwhile.
-  std::string text(std::min<std::size_t>(status.st_size, kPolicyBytesMax) + 1, '\0');
+  std::string text(std::min<std::size_t>(static_cast<std::size_t>(status.st_size), kPolicyBytesMax) + 1, '\0');
   std::size_t size = 0;
   while (true) {
     const ssize_t got = read(fd.get(), &text[size], text.size() - size);
@@ -112,8 +141,8 @@ absl::StatusOr<std::vector<PolicyText>> LoadCeilings(const std::vector<std::stri
   std::vector<std::string> all;
   // lstat: a link that leads nowhere is there, and so can't be read. Any other error than "not there" is one too.
   const std::string system(system_path);
-  struct stat status;
-  if (!system.empty() && (lstat(system.c_str(), &status) == 0 || (errno != ENOENT && errno != ENOTDIR))) {
+  FileStatus status;
+  if (!system.empty() && (LookAtLink(system, &status) == 0 || (errno != ENOENT && errno != ENOTDIR))) {
     all.push_back(system);
   }
   all.insert(all.end(), paths.begin(), paths.end());

@@ -13,7 +13,11 @@
 namespace bulkhead::policy {
 
 // The ceiling of the whole machine: applied whenever it is there, and no flag takes it away.
+#ifdef _WIN32
+inline constexpr absl::string_view kSystemCeilingPath = "C:\\ProgramData\\bulkhead\\ceiling.json";
+#else
 inline constexpr absl::string_view kSystemCeilingPath = "/etc/bulkhead/ceiling.json";
+#endif
 
 // The text of a policy file. FailedPrecondition when it is missing or is not a readable file, saying which of these.
 absl::StatusOr<std::string> ReadPolicyFile(const std::string& path);

@@ -15,7 +15,7 @@ LIBRARIES = {
     "libseccomp": (r"seccomp\.h", r"launcher/seccomp/generate\w*\.cc", r"launcher/seccomp"),
     "libsodium": (r"sodium", r"launcher/content\.cc", r"launcher"),
     "nlohmann_json": (r"nlohmann/", r"(policy|jsonrpc|mcp)/(\w*json\w*|envelope)\.(h|cc)|cli/\w+\.(h|cc)", r"policy|jsonrpc|mcp|cli"),
-    "asio": (r"asio[./]", r"(launcher|launcher/posix|jsonrpc|mcp|cli)/\w+\.(h|cc)", r"launcher(/posix)?|jsonrpc|mcp|cli"),
+    "asio": (r"asio[./]", r"(launcher|launcher/posix|launcher/windows|jsonrpc|mcp|cli)/\w+\.(h|cc)", r"launcher(/posix|/windows)?|jsonrpc|mcp|cli"),
 }
 
 # policy/ holds pure values. These headers would give it processes, files, clocks or threads.

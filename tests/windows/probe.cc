@@ -1,0 +1,163 @@
+// A tiny server for tests/windows/run.sh, and the host that it needs: does one thing, says how it went, ends.
+//   argv WORD...        prints [WORD] for each        environ          prints the names of its variables, sorted
+//   exit CODE                                         socket           makes a TCP socket and binds it
+//   tree FILE           starts a detached process that holds FILE, and ends once it does
+//   hold FILE           holds FILE so that nobody else can open it, until it is killed
+//   is-held FILE        prints "held" or "free"; waits up to five seconds for "free"
+//   handle NUMBER       prints whether that number is an inherited event
+//   with-handle PROGRAM WORD...    starts it with an inheritable event; @ among the words becomes the event's number
+//   kill-launcher FILE COMMAND...  starts it, waits until FILE is held, terminates it
+#include <winsock2.h>
+// After winsock2.h.
+#include <windows.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace {
+
+using Words = std::vector<std::wstring>;
+
+void Say(const std::wstring& text) {
+  std::string out(static_cast<std::size_t>(WideCharToMultiByte(CP_UTF8, 0, text.data(), static_cast<int>(text.size()),
+                                                               nullptr, 0, nullptr, nullptr)),
+                  '\0');
+  WideCharToMultiByte(CP_UTF8, 0, text.data(), static_cast<int>(text.size()), out.data(), static_cast<int>(out.size()),
+                      nullptr, nullptr);
+  DWORD written;
+  out += '\n';
+  WriteFile(GetStdHandle(STD_OUTPUT_HANDLE), out.data(), static_cast<DWORD>(out.size()), &written, nullptr);
+}
+
+bool IsHeld(const std::wstring& file) {
+  const HANDLE handle = CreateFileW(file.c_str(), GENERIC_READ, 0, nullptr, OPEN_EXISTING, 0, nullptr);
+  if (handle == INVALID_HANDLE_VALUE) return GetLastError() == ERROR_SHARING_VIOLATION;
+  CloseHandle(handle);
+  return false;
+}
+
+// Up to five seconds.
+bool Becomes(const std::wstring& file, bool held) {
+  for (int i = 0; i < 500 && IsHeld(file) != held; ++i) Sleep(10);
+  return IsHeld(file) == held;
+}
+
+// The tests' words need no more quoting than this.
+std::wstring Line(const Words& words) {
+  std::wstring line;
+  for (const std::wstring& word : words) line += (line.empty() ? L"\"" : L" \"") + word + L"\"";
+  return line;
+}
+
+HANDLE Start(const Words& words, bool inherit, DWORD flags) {
+  STARTUPINFOW info = {};
+  info.cb = sizeof(info);
+  PROCESS_INFORMATION process;
+  std::wstring line = Line(words);
+  if (!CreateProcessW(nullptr, line.data(), nullptr, nullptr, inherit, flags, nullptr, nullptr, &info, &process)) {
+    Say(L"cannot start " + words[0]);
+    exit(3);
+  }
+  CloseHandle(process.hThread);
+  return process.hProcess;
+}
+
+std::wstring Self() {
+  wchar_t path[MAX_PATH];
+  GetModuleFileNameW(nullptr, path, MAX_PATH);
+  return path;
+}
+
+int CodeOf(HANDLE process) {
+  DWORD code = 3;
+  WaitForSingleObject(process, 30000);
+  GetExitCodeProcess(process, &code);
+  return static_cast<int>(code);
+}
+
+void Environ() {
+  Words names;
+  for (const wchar_t* entry = GetEnvironmentStringsW(); *entry != 0; entry += wcslen(entry) + 1) {
+    const std::wstring text = entry;
+    names.push_back(text.substr(0, text.find(L'=', 1)));
+  }
+  std::sort(names.begin(), names.end());
+  std::wstring line;
+  for (const std::wstring& name : names) line += name + L" ";
+  Say(line);
+}
+
+int Socket() {
+  WSADATA data;
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  const int started = WSAStartup(MAKEWORD(2, 2), &data);
+  const SOCKET made = socket(AF_INET, SOCK_STREAM, 0);
+  const bool fine = started == 0 && made != INVALID_SOCKET &&
+                    bind(made, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  Say(fine ? L"socket" : L"no socket");
+  return 0;
+}
+
+int Hold(const std::wstring& file) {
+  const HANDLE held = CreateFileW(file.c_str(), GENERIC_WRITE, 0, nullptr, CREATE_ALWAYS, 0, nullptr);
+  if (held == INVALID_HANDLE_VALUE) return 3;
+  Sleep(60000);  // ends one that nobody killed
+  return 0;
+}
+
+int WithHandle(Words words) {
+  SECURITY_ATTRIBUTES inherit = {sizeof(inherit), nullptr, TRUE};
+  // A number that no program has by itself.
+  HANDLE event = nullptr;
+  while (reinterpret_cast<unsigned long long>(event) < 4096) event = CreateEventW(&inherit, FALSE, FALSE, nullptr);
+  for (std::wstring& word : words) {
+    if (word == L"@") word = std::to_wstring(reinterpret_cast<unsigned long long>(event));
+  }
+  return CodeOf(Start(words, true, 0));
+}
+
+int KillLauncher(const std::wstring& file, const Words& command) {
+  const HANDLE launcher = Start(command, false, 0);
+  if (!Becomes(file, true)) return 3;
+  TerminateProcess(launcher, 1);
+  WaitForSingleObject(launcher, 30000);
+  return 0;
+}
+
+}  // namespace
+
+int wmain(int argc, wchar_t** argv) {
+  if (argc < 2) return 64;
+  const std::wstring what = argv[1];
+  const Words words(argv + 2, argv + argc);
+  const bool has_one = !words.empty();
+  if (what == L"argv") {
+    std::wstring line;
+    for (const std::wstring& word : words) line += L"[" + word + L"]";
+    Say(line);
+    return 0;
+  }
+  if (what == L"environ") return Environ(), 0;
+  if (what == L"socket") return Socket();
+  if (!has_one) return 64;
+  if (what == L"exit") return _wtoi(words[0].c_str());
+  if (what == L"hold") return Hold(words[0]);
+  if (what == L"is-held") return Say(Becomes(words[0], false) ? L"free" : L"held"), 0;
+  if (what == L"tree") {
+    Start({Self(), L"hold", words[0]}, false, DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP);
+    return Becomes(words[0], true) ? 0 : 3;
+  }
+  if (what == L"handle") {
+    DWORD flags = 0;
+    const HANDLE handle = reinterpret_cast<HANDLE>(_wcstoui64(words[0].c_str(), nullptr, 10));
+    return Say(GetHandleInformation(handle, &flags) ? L"inherited" : L"not inherited"), 0;
+  }
+  if (what == L"with-handle") return WithHandle(words);
+  if (what == L"kill-launcher") return KillLauncher(words[0], Words(words.begin() + 1, words.end()));
+  return 64;
+}

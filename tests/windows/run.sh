@@ -1,0 +1,117 @@
+#!/bin/bash
+# run.sh BULKHEAD_EXE PROBE_EXE: what bulkhead.exe does, tried under wine in a folder of its own. The last line is "N passed, N failed".
+set -uo pipefail
+bulkhead=$(readlink -f "$1")
+probe_file=$(readlink -f "$2")
+folder=$(mktemp -d)
+export WINEPREFIX=$folder/wine WINEDEBUG=-all WINEDLLOVERRIDES=mscoree,mshtml=
+trap 'wineserver --kill >/dev/null 2>&1; rm -rf "$folder"' EXIT
+mkdir "$folder/work"
+cd "$folder/work" || exit 1
+passed=0 failed=0
+
+bh() { timeout 60 wine "$bulkhead" "$@" 2>&1 </dev/null; }
+
+# expect NAME CODE WORDS COMMAND...: COMMAND ends with CODE, and its output has WORDS.
+expect() {
+  local name=$1 code=$2 words=$3 out got
+  shift 3
+  out=$("$@")
+  got=$?
+  if [[ $got == "$code" && $out == *"$words"* ]]; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    printf 'FAILED %s: code %s, expected %s; expected to see: %s\n%s\n' "$name" "$got" "$code" "$words" "$out"
+  fi
+}
+
+timeout 120 wine wineboot --init >/dev/null 2>&1
+
+printf '{"version": 1, "command": {"allow": ["node"]}}' >good.json
+printf '{"version": 1, "filesystem": {"ro": ["data"]}}' >bad.json
+printf '{"version": 1,\r\n "colour": 1}\r\n' >unknown.json
+cp good.json 'Größe 水.json'
+
+expect "a policy is checked" 0 "good.json: ok" bh check good.json
+expect "a mistake has its line and column" 1 'bad.json:1:38: /filesystem/ro/0: "data" is not absolute' bh check bad.json
+expect "lines may end as Windows ends them" 1 'unknown.json:2:' bh check unknown.json
+expect "a name that is not ASCII is found" 0 'Größe 水.json": ok' bh check 'Größe 水.json'
+expect "a file that is missing is named" 1 'no.json' bh check no.json
+expect "the presets are listed" 0 "npx" bh presets
+expect "a preset is printed" 0 '"version": 1' bh presets node
+carriage_returns() { bh presets node | grep -c $'\r'; }
+expect "no line end is changed" 1 "0" carriage_returns
+expect "what is not there yet says so" 125 "not there on Windows yet" bh call --tool x y.exe
+expect "a wrong flag is a mistake of usage" 64 "see: bulkhead" bh check --no-such-flag
+
+# Starting a server. PROBE is its full name, as Windows says it.
+cp "$probe_file" probe.exe
+probe="Z:${folder//\//\\}\\work\\probe.exe"
+printf '{"version": 1, "require": "C", "network": {"mode": "host"}}' >c.json
+printf '{"version": 1, "require": "C", "network": {"mode": "host"}, "command": {"batch_files": "checked"}}' >batch.json
+outside() { timeout 60 wine probe.exe "$@" 2>&1 </dev/null; }
+run() { bh run --policy c.json "$@"; }
+# The same, with nothing around what it prints.
+exactly() { printf '<%s>' "$("$@" | tr -d '\r')"; }
+
+# shellcheck disable=SC1003  # backslashes that are meant
+expect "arguments arrive exactly" 0 '<[a b][][q"x][c:\d\][e\\"f][\\][ä 水][%PATH%][*]>' \
+  exactly run "$probe" argv 'a b' '' 'q"x' 'c:\d\' 'e\\"f' '\\' 'ä 水' '%PATH%' '*'
+expect "the code is the server's" 7 "" run "$probe" exit 7
+expect "a large code is kept" 255 "" run "$probe" exit 255
+export SECRET_TOKEN=x
+expect "control: the host's variables are inherited" 0 "SECRET_TOKEN" outside environ
+# wine adds its own.
+names() { run "$probe" environ | tr ' ' '\n' | grep -vE '^(WINE.*|\r?)$' | tr '\n' ' '; }
+expect "the environment is the policy's" 0 \
+  "APPDATA ComSpec HOMEDRIVE HOMEPATH LOCALAPPDATA PATH PATHEXT PROCESSOR_ARCHITECTURE ProgramFiles SystemDrive SystemRoot TEMP USERNAME USERPROFILE" \
+  names
+secrets() { run "$probe" environ | grep -c SECRET; }
+expect "and nothing more" 1 "0" secrets
+expect "sockets work, for which SystemRoot has to pass" 0 "socket" run "$probe" socket
+
+# Not read to its end, which a process that lives on would keep away until it is too late to find it.
+unread() { "$@" >unread.log 2>&1; }
+
+expect "control: an inheritable handle is inherited" 0 "inherited" outside with-handle "$probe" handle @
+expect "only stdio is inherited" 0 "not inherited" \
+  outside with-handle "$(sed 's|/|\\|g; s|^|Z:|' <<<"$bulkhead")" run --policy c.json "$probe" handle @
+
+expect "control: a detached process outlives its parent" 0 "" unread outside tree outside.lock
+expect "control: it still holds the file" 0 "held" outside is-held outside.lock
+expect "a tree ends with its server" 0 "" unread run "$probe" tree inside.lock
+expect "the file is free" 0 "free" outside is-held inside.lock
+expect "the launcher is terminated" 0 "" unread outside kill-launcher killed.lock \
+  "$(sed 's|/|\\|g; s|^|Z:|' <<<"$bulkhead")" run --policy c.json "$probe" hold killed.lock
+expect "so the server is, too" 0 "free" outside is-held killed.lock
+
+printf '@echo off\r\necho batch [%%~1]\r\n' >server.cmd
+batch="Z:${folder//\//\\}\\work\\server.cmd"
+expect "a batch file is refused" 126 "batch" run "$batch" a
+expect "a checked one runs" 0 "batch [a b]" bh run --policy batch.json "$batch" "a b"
+for argument in 'a"b' 'a%b' 'a&b' 'a|b' 'a<b' 'a^b' 'a!b'; do
+  expect "a checked one is not given $argument" 126 "batch" bh run --policy batch.json "$batch" "$argument"
+done
+expect "a batch file in disguise is refused" 126 "" bh run --policy batch.json "$batch." a
+expect "its stream is refused" 126 "" bh run --policy batch.json "$batch::\$DATA" a
+
+mkdir path
+cp probe.exe path/tool.exe
+printf '@echo off\r\necho cmd\r\n' >path/tool.cmd
+cp probe.exe here.exe
+printf '{"version": 1, "require": "C", "network": {"mode": "host"}, "env": {"set": {"Path": "%s"}}}' \
+  "Z:${folder//\//\\\\}\\\\work\\\\path" >path.json
+expect "a bare name is found by PATH and PATHEXT" 0 "[x]" bh run --policy path.json tool argv x
+expect "the current folder is not looked in" 127 "not in" bh run --policy path.json here argv x
+expect "a missing program is not found" 127 "no such file" run 'C:\no\such.exe'
+printf 'junk' >junk.exe
+expect "what is no program is not started" 126 "" run "Z:${folder//\//\\}\\work\\junk.exe"
+
+expect "tier A is refused" 125 "can't give tier A" bh run --network host "$probe" exit 0
+expect "no network is refused" 125 "can't keep a server from the network" bh run --require C "$probe" exit 0
+expect "the report is written" 0 "" run --report report.json "$probe" exit 0
+expect "and says which tier, and how it ended" 0 '"tier":"C"' cat report.json
+
+printf '%s passed, %s failed\n' "$passed" "$failed"
+[[ $failed == 0 ]]
