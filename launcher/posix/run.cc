@@ -57,8 +57,7 @@ absl::Status CatchSignals(UniqueFd& reader) {
 }
 
 // Runs the ladder when it should be run, until the server's end.
-void Supervise(const std::shared_ptr<Child>& child, int signals) {
-  const pid_t parent = getppid();
+void Supervise(const std::shared_ptr<Child>& child, int signals, pid_t parent) {
   bool ended = false, asked = false, host_gone = false, stdin_gone = false, stdout_gone = false;
   while (!ended) {
     // No events: only POLLHUP and POLLERR, which come unasked. A descriptor that said so once is not asked again.
@@ -109,6 +108,7 @@ absl::Status RunPosix(const LaunchPlan& plan, const std::string& report_path) {
     return absl::InvalidArgumentError(
         "cannot become the keeper: the plan was made for Launch; set PlanOptions::run_mode");
   }
+  const pid_t parent = getppid();  // before the server runs: the host may be killed as soon as it does
   absl::Status status = MakeFolders(plan.folders_to_make());
   if (!status.ok()) return status;
   UniqueFd report;
@@ -129,7 +129,7 @@ absl::Status RunPosix(const LaunchPlan& plan, const std::string& report_path) {
   const absl::StatusOr<std::shared_ptr<Child>> child = Child::Start(plan, stdio, kStartTimeout);
   if (!child.ok()) return child.status();
   stdio = {};
-  Supervise(*child, signals.get());
+  Supervise(*child, signals.get(), parent);
   const ExitStatus end = (*child)->result().value_or(ExitStatus());
   if (report.valid()) {
     WriteAll(report.get(), absl::StrCat(ReportJsonHead(plan.variants()[0].report, plan.program()), ReportTail(end)));
