@@ -19,6 +19,12 @@ echo "== launching"
 echo "== messages"
 "$BENCH_BIN/messages/message_bench" "$BENCH_BIN/messages/echo"
 
+echo "== sessions"
+modules=${BULKHEAD_BENCH_CACHE:-/var/tmp/bulkhead-bench-$(id -u)}
+tests/npm_packages.sh bench/session/package.json "$modules"
+install -m 755 "$BENCH_BIN/session/echo_server" "$folder/echo_server"
+"$BENCH_BIN/session/session_bench" "$folder/echo_server" bench/session/sdk_client.mjs "$modules"
+
 echo "== memory of keeper and jail init beside a server"
 coproc SERVER { exec "$bulkhead" run /bin/sh -c 'echo up; exec cat'; }
 keeper=$SERVER_PID

@@ -3,10 +3,7 @@
 //   message_bench ECHO [ROUNDS]
 #include <fcntl.h>
 #include <malloc.h>
-#include <poll.h>
-#include <spawn.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,102 +18,29 @@
 
 #include "absl/strings/str_cat.h"
 #include "asio/io_context.hpp"
+#include "bench/measure.h"
 #include "bulkhead/jsonrpc/connection.h"
 #include "bulkhead/jsonrpc/json_text.h"
 #include "bulkhead/jsonrpc/message.h"
 
-extern char** environ;
-
 namespace {
 
+using bulkhead::bench::Clock;
+using bulkhead::bench::Die;
+using bulkhead::bench::Median;
+using bulkhead::bench::Microseconds;
+using bulkhead::bench::Peer;
+using bulkhead::bench::RawExchange;
 using bulkhead::jsonrpc::Connection;
 using bulkhead::jsonrpc::ConnectionOptions;
 using bulkhead::jsonrpc::Message;
 using bulkhead::jsonrpc::Stream;
-using Clock = std::chrono::steady_clock;
 
 std::string echo_path;
 
-[[noreturn]] void Die(const char* what) {
-  std::fprintf(stderr, "message_bench: %s\n", what);
-  std::exit(1);
-}
-
-double Microseconds(Clock::time_point begin) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
-}
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-// A peer on two pipes; it ends when they are closed.
-class Peer {
- public:
-  explicit Peer(std::vector<std::string> arguments) {
-    int in[2], out[2];
-    if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0) Die("pipe2");
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, in[0], 0);
-    posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-    arguments.insert(arguments.begin(), echo_path);
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(&argument[0]);
-    argv.push_back(nullptr);
-    if (posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environ) != 0) Die("posix_spawn");
-    posix_spawn_file_actions_destroy(&actions);
-    close(in[0]);
-    close(out[1]);
-    to_ = in[1];
-    from_ = out[0];
-  }
-  ~Peer() {
-    if (to_ >= 0) close(to_);
-    if (from_ >= 0) close(from_);
-    waitpid(pid_, nullptr, 0);
-  }
-  Peer(const Peer&) = delete;
-  Peer& operator=(const Peer&) = delete;
-
-  int to() const { return to_; }
-  int from() const { return from_; }
-  int TakeTo() { return std::exchange(to_, -1); }
-  int TakeFrom() { return std::exchange(from_, -1); }
-
- private:
-  pid_t pid_ = 0;
-  int to_ = -1, from_ = -1;
-};
-
-// ---- Raw pipes: the limit
-
-void WriteAll(int fd, const std::string& text) {
-  for (std::size_t done = 0; done != text.size();) {
-    const ssize_t count = write(fd, text.data() + done, text.size() - done);
-    if (count <= 0) Die("write");
-    done += static_cast<std::size_t>(count);
-  }
-}
-
-void ReadExactly(int fd, std::size_t size) {
-  static std::vector<char> buffer(1 << 20);
-  while (size != 0) {
-    const ssize_t count = read(fd, buffer.data(), std::min(size, buffer.size()));
-    if (count <= 0) Die("read");
-    size -= static_cast<std::size_t>(count);
-  }
-}
-
-// Microseconds of one exchange: `request` out, `answer_bytes` back.
-double RawExchange(Peer& peer, const std::string& request, std::size_t answer_bytes, int count) {
-  const auto begin = Clock::now();
-  for (int i = 0; i != count; ++i) {
-    WriteAll(peer.to(), request);
-    ReadExactly(peer.from(), answer_bytes);
-  }
-  return Microseconds(begin) / count;
+std::vector<std::string> Echo(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), echo_path);
+  return arguments;
 }
 
 // ---- Connection
@@ -124,9 +48,8 @@ double RawExchange(Peer& peer, const std::string& request, std::size_t answer_by
 class Client {
  public:
   Client(asio::io_context& context, Peer& peer, std::function<void(const Message&)> on_message)
-      : connection_(
-            Stream(context, peer.TakeFrom()), Stream(context, peer.TakeTo()), Options(),
-            {std::move(on_message), nullptr, [](auto, const auto& detail) { Die(detail.ToString().c_str()); }}) {
+      : connection_(Stream(context, peer.TakeFrom()), Stream(context, peer.TakeTo()), Options(),
+                    {std::move(on_message), nullptr, [](auto, const auto& detail) { Die(detail.ToString()); }}) {
     connection_.Start();
   }
   static ConnectionOptions Options() {
@@ -174,10 +97,10 @@ void PrintRatio(const char* what, const Ratio& ratio, double bytes, const char* 
 void Exchange(const char* what, const std::vector<std::string>& peer_arguments,
               const std::function<std::string()>& make, std::size_t answer_bytes, double bytes, int count, int rounds,
               const char* goal) {
-  Peer raw(peer_arguments), ours(peer_arguments);
+  Peer raw(Echo(peer_arguments)), ours(Echo(peer_arguments));
   const std::string request = make();
   if (answer_bytes == 0) answer_bytes = request.size();
-  Peer large_pipes(peer_arguments);
+  Peer large_pipes(Echo(peer_arguments));
   fcntl(large_pipes.to(), F_SETPIPE_SZ, 1 << 20);
   fcntl(large_pipes.from(), F_SETPIPE_SZ, 1 << 20);
   asio::io_context context(1);
@@ -206,7 +129,7 @@ void Exchange(const char* what, const std::vector<std::string>& peer_arguments,
 
 void Pipelined(int rounds) {
   constexpr int kCount = 10'000;
-  Peer peer({});
+  Peer peer(Echo({}));
   asio::io_context context(1);
   int left = 0;
   Client client(context, peer, [&](const Message&) {
@@ -230,7 +153,7 @@ void ManyPeers(int peer_count, int window, int rounds) {
   std::vector<std::unique_ptr<Client>> clients;
   int left = 0, to_send = 0;
   for (int i = 0; i != peer_count; ++i) {
-    peers.push_back(std::make_unique<Peer>(std::vector<std::string>()));
+    peers.push_back(std::make_unique<Peer>(Echo({})));
     clients.push_back(std::make_unique<Client>(context, *peers.back(), [&, i](const Message&) {
       if (to_send > 0) {
         --to_send;
