@@ -167,12 +167,12 @@ TEST_P(JailTest, OpenFilesAreLimited) {
 
 TEST_P(JailTest, APolicyDeniesAndAllowsSystemCalls) {
   const std::vector<std::string> keyctl = {"syscall", std::to_string(SYS_keyctl), "0", "-3", "0"};
-  const std::vector<std::string> shm = {"syscall", std::to_string(SYS_shmget), "0", "4096", "0"};
+  const std::vector<std::string> fsuid = {"syscall", std::to_string(SYS_setfsuid), "-1"};
   const std::vector<std::string> umask = {"syscall", std::to_string(SYS_umask), "18"};
-  ASSERT_THAT(Outside(shm), Succeeded());
+  ASSERT_THAT(Outside(fsuid), Succeeded());
   Jail jail = Closed();
   EXPECT_THAT(Inside(jail, keyctl), DeniedWith(ENOSYS));
-  EXPECT_THAT(Inside(jail, shm), Succeeded());
+  EXPECT_THAT(Inside(jail, fsuid), Succeeded());
   EXPECT_THAT(Inside(jail, umask), Succeeded());
 
   jail.more = R"(,"syscalls": {"allow": ["keyctl"], "deny": ["umask"]})";
@@ -182,13 +182,13 @@ TEST_P(JailTest, APolicyDeniesAndAllowsSystemCalls) {
   EXPECT_THAT(outcome.report.layers[2].does_not, HasSubstr("allows keyctl"));
   EXPECT_EQ(outcome.report.layers[2].state, LayerState::kPartial);
   EXPECT_THAT(Inside(jail, umask), DeniedWith(EPERM));
-  EXPECT_THAT(Inside(jail, shm), Succeeded());
+  EXPECT_THAT(Inside(jail, fsuid), Succeeded());
 
   jail.more = R"(,"syscalls": {"profile": "strict"})";
-  EXPECT_THAT(Inside(jail, shm), DeniedWith(ENOSYS));
+  EXPECT_THAT(Inside(jail, fsuid), DeniedWith(ENOSYS));
   EXPECT_THAT(Inside(jail, umask), Succeeded());
-  jail.more = R"(,"syscalls": {"profile": "strict", "allow": ["shmget"]})";
-  EXPECT_THAT(Inside(jail, shm), Succeeded());
+  jail.more = R"(,"syscalls": {"profile": "strict", "allow": ["setfsuid"]})";
+  EXPECT_THAT(Inside(jail, fsuid), Succeeded());
 }
 
 TEST_P(JailTest, MemoryIsLimited) {
