@@ -36,8 +36,12 @@ constexpr absl::string_view kRunsByItself[] = {".bash_login", ".bash_profile", "
                                                ".zprofile",   ".zshenv",       ".zshrc",  "bin"};
 // System calls, by what is wrong with allowing them.
 constexpr absl::string_view kMakesNamespaces[] = {"clone", "clone3", "setns", "unshare"};
-constexpr absl::string_view kAttacksUse[] = {"add_key",     "bpf",         "keyctl",      "perf_event_open",
-                                             "request_key", "userfaultfd", "personality", "vmsplice"};
+constexpr absl::string_view kAttacksUse[] = {
+    "add_key",           "bpf",       "chroot",         "fanotify_init",   "fanotify_mark", "finit_module",
+    "fsconfig",          "fsmount",   "fsopen",         "fspick",          "init_module",   "kexec_file_load",
+    "kexec_load",        "keyctl",    "memfd_secret",   "mount",           "mount_setattr", "move_mount",
+    "open_by_handle_at", "open_tree", "open_tree_attr", "perf_event_open", "personality",   "pivot_root",
+    "request_key",       "umount2",   "userfaultfd",    "vmsplice"};
 constexpr absl::string_view kReachesProcesses[] = {
     "kcmp", "pidfd_getfd", "process_madvise", "process_vm_readv", "process_vm_writev", "ptrace"};
 // Parts of names of variables that hold secrets.

@@ -170,6 +170,7 @@ TEST_P(JailTest, APolicyDeniesAndAllowsSystemCalls) {
   const std::vector<std::string> fsuid = {"syscall", std::to_string(SYS_setfsuid), "-1"};
   const std::vector<std::string> umask = {"syscall", std::to_string(SYS_umask), "18"};
   ASSERT_THAT(Outside(fsuid), Succeeded());
+  ASSERT_THAT(Outside(keyctl), Succeeded());
   Jail jail = Closed();
   EXPECT_THAT(Inside(jail, keyctl), DeniedWith(ENOSYS));
   EXPECT_THAT(Inside(jail, fsuid), Succeeded());
@@ -177,7 +178,7 @@ TEST_P(JailTest, APolicyDeniesAndAllowsSystemCalls) {
 
   jail.more = R"(,"syscalls": {"allow": ["keyctl"], "deny": ["umask"]})";
   Outcome outcome = Inside(jail, keyctl);
-  EXPECT_THAT(outcome, testing::Not(DeniedWith(ENOSYS)));
+  EXPECT_THAT(outcome, Succeeded());
   EXPECT_THAT(outcome.report.layers[2].does, HasSubstr("and umask"));
   EXPECT_THAT(outcome.report.layers[2].does_not, HasSubstr("allows keyctl"));
   EXPECT_EQ(outcome.report.layers[2].state, LayerState::kPartial);

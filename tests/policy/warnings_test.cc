@@ -60,6 +60,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{R"("user": "root")", "/user: root has rights"},
         Case{R"("syscalls": {"allow": ["clone"]})", "/syscalls/allow/clone: with namespaces of its own"},
         Case{R"("syscalls": {"allow": ["bpf", "shmget"]})", "/syscalls/allow/bpf: is what attacks on the kernel use"},
+        Case{R"("syscalls": {"allow": ["mount"]})", "/syscalls/allow/mount: is what attacks on the kernel use"},
         Case{R"("syscalls": {"allow": ["ptrace"]})", "/syscalls/allow/ptrace: reads and changes other processes"},
         Case{R"("command": {"args": {"deny": ["--x"]}})", "/command/args: patterns catch mistakes and are no boundary"},
         Case{R"("command": {"args": {"allow": ["a"]}})", "/command/args: patterns"},
