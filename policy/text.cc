@@ -58,17 +58,23 @@ std::size_t SequenceLength(absl::string_view s) {
   return 0;
 }
 
+// At most kQuotedBytesMax bytes of `text`, in whole characters.
+absl::string_view Cut(absl::string_view text) {
+  if (text.size() <= kQuotedBytesMax) return text;
+  std::size_t end = kQuotedBytesMax;
+  while (end > 0 && (static_cast<std::uint8_t>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end);
+}
+
 }  // namespace
 
 std::string Quote(absl::string_view value) {
-  if (value.size() <= kQuotedBytesMax) return absl::StrCat("\"", absl::Utf8SafeCEscape(value), "\"");
-  std::size_t end = kQuotedBytesMax;
-  while (end > 0 && (static_cast<std::uint8_t>(value[end]) & 0xC0) == 0x80) --end;
-  return absl::StrCat("\"", absl::Utf8SafeCEscape(value.substr(0, end)), "…\"");
+  const absl::string_view shown = Cut(value);
+  return absl::StrCat("\"", absl::Utf8SafeCEscape(shown), shown.size() < value.size() ? "…\"" : "\"");
 }
 
 std::string PointerToken(absl::string_view key) {
-  std::string token = absl::StrReplaceAll(key.substr(0, kQuotedBytesMax), {{"~", "~0"}, {"/", "~1"}});
+  std::string token = absl::StrReplaceAll(Cut(key), {{"~", "~0"}, {"/", "~1"}});
   return absl::Utf8SafeCEscape(token);
 }
 

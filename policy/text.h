@@ -17,7 +17,7 @@ inline constexpr std::size_t kQuotedBytesMax = 512;
 // kQuotedBytesMax.
 std::string Quote(absl::string_view value);
 
-// `path` as one reference token of a JSON pointer (RFC 6901), control characters escaped.
+// `key` as one reference token of a JSON pointer (RFC 6901), control characters escaped, cut as Quote does.
 std::string PointerToken(absl::string_view key);
 
 // The one of `known` that `word` was probably meant to be: the same but for case, '-' for '_', or one or two slips of

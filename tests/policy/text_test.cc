@@ -31,6 +31,14 @@ TEST(QuoteTest, CutsLongValuesBetweenCharacters) {
 
 TEST(PointerTokenTest, EscapesAsRfc6901) { EXPECT_EQ(PointerToken("a/b~c"), "a~1b~0c"); }
 
+TEST(PointerTokenTest, CutsLongKeysBetweenCharacters) {
+  const std::string most(kQuotedBytesMax - 1, 'x');
+  EXPECT_EQ(PointerToken(most + "x"), most + "x");
+  EXPECT_EQ(PointerToken(most + "xx"), most + "x");
+  EXPECT_EQ(PointerToken(most + "é"), most);
+  EXPECT_EQ(PointerToken(most.substr(1) + "é"), most.substr(1) + "é");
+}
+
 TEST(NearMissTest, FindsSlipsButNotOtherWords) {
   EXPECT_EQ(NearMiss("requires", {"require", "restart"}), "require");
   EXPECT_EQ(NearMiss("reqiure", {"require"}), "require");  // neighbours swapped
