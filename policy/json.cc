@@ -125,7 +125,11 @@ class Parser {
       } else if (c != '/') {
         return true;
       } else if (text_.substr(at_, 2) == "//") {
-        at_ = std::min(text_.find('\n', at_), text_.size());
+        at_ = std::min(text_.find_first_of("\r\n", at_), text_.size());
+        // Editors begin a line there, terminals write over this one: people don't see where the comment ends.
+        if (text_.substr(at_, 1) == "\r" && text_.substr(at_, 2) != "\r\n") {
+          return Fail("a comment with // holds a carriage return; end lines with LF or CR LF");
+        }
       } else if (text_.substr(at_, 2) == "/*") {
         const std::size_t end = text_.find("*/", at_ + 2);
         if (end == absl::string_view::npos) return Fail("this comment has no end; close it with */");

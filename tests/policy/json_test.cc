@@ -182,6 +182,10 @@ TEST(JsonTest, SyntaxErrorsSayWhereAndWhatHelps) {
             "closed");
   EXPECT_THAT(JsonError("{\"a\": 1 \"b\": 2}"), HasSubstr("; a comma may be missing before it"));
   EXPECT_THAT(JsonError("{} {}"), HasSubstr("; one object is all there may be"));
+  EXPECT_THAT(JsonError("{ // a\r }"), HasSubstr("a comment with // holds a carriage return"));
+  EXPECT_THAT(JsonError("{ // a\r\r\n}"), HasSubstr("a comment with // holds a carriage return"));
+  Mistakes none;
+  EXPECT_TRUE(ParseJson("f.json", "{ // a\r\n /* b\r */ }", none).has_value());
   EXPECT_THAT(JsonError("{/* open"), HasSubstr("this comment has no end"));
   EXPECT_THAT(JsonError("{\"a\": [1}"), HasSubstr("brackets close in pairs"));
 }
