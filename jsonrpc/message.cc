@@ -180,7 +180,7 @@ absl::Status CantWrite(absl::string_view what, absl::string_view why) {
 
 // {"jsonrpc":"2.0" and `id_member`, method and params.
 absl::StatusOr<std::string> CallLine(absl::string_view what, absl::string_view id_member, absl::string_view method,
-                                     absl::string_view params) {
+                                     absl::string_view params, absl::string_view first_member) {
   if (!internal::IsUtf8(method)) return CantWrite(what, "its method is not UTF-8");
   if (!params.empty()) {
     params = WithoutSpaceAround(params);
@@ -189,9 +189,17 @@ absl::StatusOr<std::string> CallLine(absl::string_view what, absl::string_view i
     }
   }
   std::string line;
-  Reserve(params.size() + method.size() + id_member.size() + 48, &line);
+  Reserve(params.size() + method.size() + id_member.size() + first_member.size() + 48, &line);
   absl::StrAppend(&line, "{\"jsonrpc\":\"2.0\"", id_member, ",\"method\":", QuoteJson(method));
-  if (!params.empty()) {
+  if (!first_member.empty()) {
+    if (!params.empty() && params.front() != '{') return CantWrite(what, "its params are not a JSON object");
+    line += ",\"params\":{";
+    AppendOnOneLine(first_member, &line);
+    if (!params.empty()) params = WithoutSpaceAround(Inside(params));
+    if (!params.empty()) line += ',';
+    AppendOnOneLine(params, &line);
+    line += '}';
+  } else if (!params.empty()) {
     line += ",\"params\":";
     AppendOnOneLine(params, &line);
   }
@@ -279,12 +287,13 @@ absl::Status SplitBatch(absl::string_view line, absl::FunctionRef<void(absl::str
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> RequestLine(std::int64_t id, absl::string_view method, absl::string_view params) {
-  return CallLine("request", absl::StrCat(",\"id\":", id), method, params);
+absl::StatusOr<std::string> RequestLine(std::int64_t id, absl::string_view method, absl::string_view params,
+                                        absl::string_view first_member) {
+  return CallLine("request", absl::StrCat(",\"id\":", id), method, params, first_member);
 }
 
 absl::StatusOr<std::string> NotificationLine(absl::string_view method, absl::string_view params) {
-  return CallLine("notification", "", method, params);
+  return CallLine("notification", "", method, params, "");
 }
 
 absl::StatusOr<std::string> ResultLine(absl::string_view id, absl::string_view result) {

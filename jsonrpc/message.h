@@ -67,7 +67,10 @@ absl::Status SplitBatch(absl::string_view line, absl::FunctionRef<void(absl::str
 // JSON text as Message::id() gives it. Newlines between tokens become spaces, so that whatever text comes in, one line
 // goes out. InvalidArgument if params are no JSON object or array, a result is no JSON, an id is no string or integer,
 // or a method is not UTF-8.
-absl::StatusOr<std::string> RequestLine(std::int64_t id, absl::string_view method, absl::string_view params);
+// `first_member` is one more member for params that are an object or empty, as text ("\"a\":1"); that params has none
+// of that name is for the caller to see to. What is in params is copied once, into the line.
+absl::StatusOr<std::string> RequestLine(std::int64_t id, absl::string_view method, absl::string_view params,
+                                        absl::string_view first_member = "");
 absl::StatusOr<std::string> NotificationLine(absl::string_view method, absl::string_view params);
 absl::StatusOr<std::string> ResultLine(absl::string_view id, absl::string_view result);
 // Never fails: without a valid id it is null, and data that is not JSON is left out.

@@ -71,7 +71,7 @@ Client::Impl::CallPtr Client::Impl::MakeCall(absl::string_view method, absl::Dur
   return call;
 }
 
-Client::CallRef Client::Impl::Call(absl::string_view method, absl::string_view params, const CallOptions& call_options,
+Client::CallRef Client::Impl::Call(absl::string_view method, std::string params, const CallOptions& call_options,
                                    CallHandler handler) {
   const absl::Duration timeout =
       call_options.timeout == absl::ZeroDuration() ? options.request_timeout : call_options.timeout;
@@ -84,8 +84,8 @@ Client::CallRef Client::Impl::Call(absl::string_view method, absl::string_view p
     status = absl::FailedPreconditionError(absl::StrCat("cannot call ", method, ": not connected to a server"));
   } else {
     call->may_need_input = era == Era::kModern && MayNeedInput(method);
-    if (call->may_need_input) call->params = std::string(params);
     status = Send(call, params);
+    if (call->may_need_input) call->params = std::move(params);
   }
   if (!status.ok()) CompleteSoon(call, std::move(status));
   return call;
@@ -106,9 +106,8 @@ absl::Status Client::Impl::Send(const CallPtr& call, absl::string_view params) {
   if (call->is_handshake) {
     line = jsonrpc::RequestLine(call->id, call->method, params);
   } else {
-    const auto full =
-        era == Era::kModern ? ModernParams(params, options.info, version, token) : LegacyParams(params, token);
-    line = full.ok() ? jsonrpc::RequestLine(call->id, call->method, *full) : full.status();
+    line = era == Era::kModern ? ModernRequestLine(call->id, call->method, params, options.info, version, token)
+                               : LegacyRequestLine(call->id, call->method, params, token);
   }
   absl::Status status = line.status();
   if (status.ok() && handlers.on_request_sent) {
@@ -255,9 +254,9 @@ void Client::Connect(absl::AnyInvocable<void(absl::Status)> handler) { impl_->Co
 bool Client::has_unanswered_probe() const { return impl_->probe_id != 0; }
 Era Client::era() const { return impl_->era; }
 const ServerInfo& Client::server_info() const { return impl_->server_info; }
-Client::CallRef Client::Call(absl::string_view method, absl::string_view params, const CallOptions& options,
+Client::CallRef Client::Call(absl::string_view method, std::string params, const CallOptions& options,
                              CallHandler handler) {
-  return impl_->Call(method, params, options, std::move(handler));
+  return impl_->Call(method, std::move(params), options, std::move(handler));
 }
 Client::CallRef Client::CallWithoutHandshake(absl::string_view method, absl::string_view params, absl::Duration timeout,
                                              CallHandler handler) {

@@ -112,7 +112,7 @@ class Client {
   struct PendingCall;
   using CallRef = std::weak_ptr<PendingCall>;
   // Sends one request. The handler is called exactly once, unless the Client is destroyed before.
-  CallRef Call(absl::string_view method, absl::string_view params, const CallOptions& options, CallHandler handler);
+  CallRef Call(absl::string_view method, std::string params, const CallOptions& options, CallHandler handler);
   // Instead of Connect: one request as it is, e.g. an `initialize` that a host has made itself.
   CallRef CallWithoutHandshake(absl::string_view method, absl::string_view params, absl::Duration timeout,
                                CallHandler handler);

@@ -41,7 +41,7 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
   void Shutdown();  // the Client is gone
 
   void Connect(absl::AnyInvocable<void(absl::Status)> handler);
-  CallRef Call(absl::string_view method, absl::string_view params, const CallOptions& options, CallHandler handler);
+  CallRef Call(absl::string_view method, std::string params, const CallOptions& options, CallHandler handler);
   CallRef CallWithoutHandshake(absl::string_view method, absl::string_view params, absl::Duration timeout,
                                CallHandler handler);
   void Cancel(const CallRef& call, absl::string_view reason);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "bulkhead/jsonrpc/json_text.h"
+#include "bulkhead/jsonrpc/message.h"
 
 namespace bulkhead::mcp {
 namespace {
@@ -35,6 +36,22 @@ absl::Status NotAnObject() { return absl::InvalidArgumentError("the params of a 
 std::string WithMeta(absl::string_view params, absl::string_view key, absl::string_view value) {
   const absl::string_view meta = FindMember(params, "_meta").value_or("");
   return WithMember(IsObject(meta) ? meta : "", key, value);
+}
+
+std::string ModernMeta(absl::string_view params, const ClientInfo& client, absl::string_view version,
+                       std::int64_t progress_token) {
+  std::string meta = WithMeta(params, absl::StrCat(kMetaPrefix, "clientCapabilities"), client.capabilities);
+  meta = WithMember(meta, absl::StrCat(kMetaPrefix, "clientInfo"), Implementation(client));
+  meta = WithMember(meta, absl::StrCat(kMetaPrefix, "protocolVersion"), QuoteJson(version));
+  if (progress_token >= 0) meta = WithMember(meta, "progressToken", absl::StrCat(progress_token));
+  return meta;
+}
+
+// `params`, valid, with `meta` as its only _meta.
+absl::StatusOr<std::string> LineWithMeta(std::int64_t id, absl::string_view method, absl::string_view params,
+                                         absl::string_view meta) {
+  if (FindMember(params, "_meta")) return jsonrpc::RequestLine(id, method, WithMember(params, "_meta", meta));
+  return jsonrpc::RequestLine(id, method, params, absl::StrCat("\"_meta\":", meta));
 }
 
 std::string StringMember(absl::string_view object, absl::string_view key) {
@@ -80,19 +97,23 @@ absl::StatusOr<std::string> ModernParams(absl::string_view params, const ClientI
                                          std::int64_t progress_token) {
   params = Trimmed(params);
   if (!params.empty() && !IsJsonObject(params)) return NotAnObject();
-  std::string meta = WithMeta(params, absl::StrCat(kMetaPrefix, "clientCapabilities"), client.capabilities);
-  meta = WithMember(meta, absl::StrCat(kMetaPrefix, "clientInfo"), Implementation(client));
-  meta = WithMember(meta, absl::StrCat(kMetaPrefix, "protocolVersion"), QuoteJson(version));
-  if (progress_token >= 0) meta = WithMember(meta, "progressToken", absl::StrCat(progress_token));
-  return WithMember(params, "_meta", meta);
+  return WithMember(params, "_meta", ModernMeta(params, client, version, progress_token));
 }
 
-absl::StatusOr<std::string> LegacyParams(absl::string_view params, std::int64_t progress_token) {
+absl::StatusOr<std::string> ModernRequestLine(std::int64_t id, absl::string_view method, absl::string_view params,
+                                              const ClientInfo& client, absl::string_view version,
+                                              std::int64_t progress_token) {
   params = Trimmed(params);
-  if (params.empty() && progress_token < 0) return std::string();
   if (!params.empty() && !IsJsonObject(params)) return NotAnObject();
-  if (progress_token < 0) return std::string(params);
-  return WithMember(params, "_meta", WithMeta(params, "progressToken", absl::StrCat(progress_token)));
+  return LineWithMeta(id, method, params, ModernMeta(params, client, version, progress_token));
+}
+
+absl::StatusOr<std::string> LegacyRequestLine(std::int64_t id, absl::string_view method, absl::string_view params,
+                                              std::int64_t progress_token) {
+  params = Trimmed(params);
+  if (!params.empty() && !IsJsonObject(params)) return NotAnObject();
+  if (progress_token < 0) return jsonrpc::RequestLine(id, method, params);
+  return LineWithMeta(id, method, params, WithMeta(params, "progressToken", absl::StrCat(progress_token)));
 }
 
 ServerInfo ReadServerInfo(absl::string_view result) {

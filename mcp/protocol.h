@@ -45,8 +45,13 @@ std::string DiscoverParams(const ClientInfo& client, absl::string_view version);
 // object.
 absl::StatusOr<std::string> ModernParams(absl::string_view params, const ClientInfo& client, absl::string_view version,
                                          std::int64_t progress_token);
-// The same for the legacy era, where only a progress token is added.
-absl::StatusOr<std::string> LegacyParams(absl::string_view params, std::int64_t progress_token);
+// A request as a line. In the modern era with such params; in the legacy era only a progress token is added to them.
+// They are copied once, into the line.
+absl::StatusOr<std::string> ModernRequestLine(std::int64_t id, absl::string_view method, absl::string_view params,
+                                              const ClientInfo& client, absl::string_view version,
+                                              std::int64_t progress_token);
+absl::StatusOr<std::string> LegacyRequestLine(std::int64_t id, absl::string_view method, absl::string_view params,
+                                              std::int64_t progress_token);
 
 // Whether `text` is one valid JSON object, which is what params and results have to be.
 bool IsJsonObject(absl::string_view text);

@@ -355,10 +355,10 @@ Session::~Session() { impl_->Abandon(); }
 
 void Session::Connect(absl::AnyInvocable<void(absl::Status)> handler) { impl_->Connect(std::move(handler)); }
 
-Client::CallRef Session::Call(const std::string& method, const std::string& params, const CallOptions& options,
+Client::CallRef Session::Call(const std::string& method, std::string params, const CallOptions& options,
                               CallHandler handler) {
   if (impl_->state == Impl::State::kReady) {
-    return impl_->run->client().Call(method, params, options, std::move(handler));
+    return impl_->run->client().Call(method, std::move(params), options, std::move(handler));
   }
   const absl::string_view where = impl_->state == Impl::State::kWaiting    ? "the server is being restarted"
                                   : impl_->state == Impl::State::kStarting ? "the server is being started"

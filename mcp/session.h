@@ -94,9 +94,8 @@ class Session {
   template <typename Token>
   auto AsyncCall(std::string method, std::string params, CallOptions options, Token&& token) {
     return InitiateCancellable<void(absl::StatusOr<Reply>)>(
-        [this, method = std::move(method), params = std::move(params), options = std::move(options)](auto handler) {
-          return Call(method, params, options, std::move(handler));
-        },
+        [this, method = std::move(method), params = std::move(params), options = std::move(options)](
+            auto handler) mutable { return Call(method, std::move(params), options, std::move(handler)); },
         token);
   }
 
@@ -159,8 +158,7 @@ class Session {
   }
 
   void Connect(absl::AnyInvocable<void(absl::Status)> handler);
-  Client::CallRef Call(const std::string& method, const std::string& params, const CallOptions& options,
-                       CallHandler handler);
+  Client::CallRef Call(const std::string& method, std::string params, const CallOptions& options, CallHandler handler);
   void List(const std::string& method, const std::string& member, const CallOptions& options,
             absl::AnyInvocable<void(absl::StatusOr<std::vector<std::string>>)> handler);
   void Notify(const std::string& method, const std::string& params, absl::AnyInvocable<void(absl::Status)> handler);

@@ -256,6 +256,15 @@ TEST(Lines, AreOneLineWhateverComesIn) {
   EXPECT_EQ(*ResultLine("1", "\n{\n}\n"), "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{ }}\n");
 }
 
+TEST(Lines, AMemberMayBeAddedToParams) {
+  const std::string head = R"({"jsonrpc":"2.0","id":1,"method":"x","params":)";
+  const std::string member = R"("a":1)";
+  EXPECT_EQ(*RequestLine(1, "x", "", member), head + "{\"a\":1}}\n");
+  EXPECT_EQ(*RequestLine(1, "x", "{ }", member), head + "{\"a\":1}}\n");
+  EXPECT_EQ(*RequestLine(1, "x", "\n{\n\"b\":\n2}", member), head + "{\"a\":1,\"b\": 2}}\n");
+  EXPECT_EQ(RequestLine(1, "x", "[1]", member).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST(Lines, AreNotMadeOfWhatIsNoJson) {
   for (const absl::string_view params :
        {"1", "null", "\"{}\"", "{", "{}{}", "[1,]", "}", " ", "{},\"id\":2", "{\"a\":\"\xFF\"}"}) {

@@ -88,7 +88,7 @@ void ClientTest::StartModern() {
 std::shared_ptr<Outcome> ClientTest::Call(absl::string_view method, absl::string_view params,
                                           const CallOptions& call_options) {
   auto outcome = std::make_shared<Outcome>();
-  last_call = client->Call(method, params, call_options, [outcome](absl::StatusOr<Reply> reply) {
+  last_call = client->Call(method, std::string(params), call_options, [outcome](absl::StatusOr<Reply> reply) {
     ++outcome->count;
     outcome->reply = std::move(reply);
   });

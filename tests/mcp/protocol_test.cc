@@ -1,8 +1,12 @@
 // The texts that open a conversation, and metadata.
 #include "bulkhead/mcp/protocol.h"
 
+#include <map>
 #include <string>
+#include <variant>
 
+#include "bulkhead/jsonrpc/json_text.h"
+#include "bulkhead/jsonrpc/message.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -119,23 +123,55 @@ TEST(ModernParams, KeepsBytesThatParsersRefuse) {
 
 TEST(Params, ThatAreNoObjectAreRefused) {
   for (const char* params : {"[]", "7", "null", "\"x\"", "{", "{}x", "{\"a\":}", "{\"a\":\"\xff\"}", "x"}) {
-    EXPECT_EQ(ModernParams(params, kClient, "2026-07-28", -1).status().code(), absl::StatusCode::kInvalidArgument)
+    EXPECT_EQ(ModernRequestLine(1, "m", params, kClient, "2026-07-28", -1).status().code(),
+              absl::StatusCode::kInvalidArgument)
         << params;
-    EXPECT_EQ(LegacyParams(params, -1).status().code(), absl::StatusCode::kInvalidArgument) << params;
-    EXPECT_EQ(LegacyParams(params, 1).status().code(), absl::StatusCode::kInvalidArgument) << params;
+    EXPECT_EQ(LegacyRequestLine(1, "m", params, -1).status().code(), absl::StatusCode::kInvalidArgument) << params;
+    EXPECT_EQ(LegacyRequestLine(1, "m", params, 1).status().code(), absl::StatusCode::kInvalidArgument) << params;
   }
 }
 
-TEST(LegacyParams, AreAsTheyWere) {
-  EXPECT_EQ(*LegacyParams("", -1), "");
-  EXPECT_EQ(*LegacyParams("  \n", -1), "");
-  EXPECT_EQ(*LegacyParams(R"({ "_meta":{"a":1} })", -1), R"({ "_meta":{"a":1} })");
+TEST(LegacyRequestLine, ParamsAreAsTheyWere) {
+  EXPECT_EQ(*LegacyRequestLine(1, "m", "", -1), "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"}\n");
+  EXPECT_EQ(*LegacyRequestLine(1, "m", "  \n", -1), *LegacyRequestLine(1, "m", "", -1));
+  EXPECT_EQ(*LegacyRequestLine(1, "m", R"({ "_meta":{"a":1} })", -1),
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"params\":{ \"_meta\":{\"a\":1} }}\n");
 }
 
-TEST(LegacyParams, GetAProgressTokenFromZeroOn) {
-  EXPECT_EQ(json::parse(*LegacyParams("", 0)), json::parse(R"({"_meta":{"progressToken":0}})"));
-  EXPECT_EQ(json::parse(*LegacyParams(R"({"name":"x","_meta":{"a":1,"progressToken":"mine"}})", 3)),
+TEST(LegacyRequestLine, GetsAProgressTokenFromZeroOn) {
+  const auto params = [](const char* given, std::int64_t token) {
+    return json::parse(*LegacyRequestLine(1, "m", given, token))["params"];
+  };
+  EXPECT_EQ(params("", 0), json::parse(R"({"_meta":{"progressToken":0}})"));
+  EXPECT_EQ(params(R"({"name":"x","_meta":{"a":1,"progressToken":"mine"}})", 3),
             json::parse(R"({"name":"x","_meta":{"a":1,"progressToken":3}})"));
+}
+
+TEST(ModernRequestLine, HasTheParamsOfModernParamsOnce) {
+  for (const char* params : {"", " { } ", R"({"name":"x"})", "{\n\"name\" : \"x\"\n}", R"({"_meta":{"a":1},"b":2})",
+                             R"({"b":2,"\u005fmeta":{"a":1}})", R"({"_meta":5})", R"({"s":"\ud800","n":1e400})"}) {
+    for (const std::int64_t token : {-1, 0}) {
+      const std::string line = *ModernRequestLine(7, "m", params, kClient, "2026-07-28", token);
+      EXPECT_EQ(line.find('\n'), line.size() - 1) << line;
+      const auto message = jsonrpc::Message::Parse(line.substr(0, line.size() - 1));
+      ASSERT_TRUE(std::holds_alternative<jsonrpc::Message>(message)) << line;
+      const std::string written(std::get<jsonrpc::Message>(message).params());
+      const std::string wanted = *ModernParams(params, kClient, "2026-07-28", token);
+      std::map<std::string, std::string> is, should_be;
+      int members = 0;
+      jsonrpc::ForEachMember(written, [&](const jsonrpc::JsonMember& member) {
+        is[std::string(member.key)] = std::string(member.value);
+        ++members;
+        return true;
+      });
+      jsonrpc::ForEachMember(wanted, [&](const jsonrpc::JsonMember& member) {
+        should_be[std::string(member.key)] = std::string(member.value);
+        return true;
+      });
+      EXPECT_EQ(is, should_be) << params;
+      EXPECT_EQ(members, static_cast<int>(should_be.size())) << line;
+    }
+  }
 }
 
 TEST(WithMember, SetsOneMemberOnce) {
