@@ -32,6 +32,7 @@ namespace {
 // How long the killed of a group are given to be gone, after which the end is reported all the same: whoever adopts
 // orphans may never reap them.
 constexpr std::chrono::milliseconds kGroupGoneTime(200);
+constexpr std::chrono::milliseconds kGroupAskedEvery(1);
 
 // What the child did when it failed.
 enum class Step : int { kSession, kUser, kLimit, kFolder, kStdio, kExec };
@@ -320,10 +321,11 @@ void Child::Watch() {
     status = ToExitStatus(wait_status, usage);
     if (reaped != pid_) status.kind = ExitStatus::Kind::kKeeperLost;
   }
-  // Signal 0 hurts nobody, whoever has the number now.
+  // Nothing tells of the end of processes that are not our children, so it is asked for, and not for long. Signal 0 hurts
+  // nobody, whoever has the number now.
   const auto deadline = std::chrono::steady_clock::now() + kGroupGoneTime;
   while (kill(-pid_, 0) == 0 && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(kGroupAskedEvery);
   }
   RemovePrivateFolder(private_folder_);
   const std::lock_guard<std::mutex> lock(mutex_);
