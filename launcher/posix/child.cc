@@ -321,8 +321,8 @@ void Child::Watch() {
     status = ToExitStatus(wait_status, usage);
     if (reaped != pid_) status.kind = ExitStatus::Kind::kKeeperLost;
   }
-  // Nothing tells of the end of processes that are not our children, so it is asked for, and not for long. Signal 0 hurts
-  // nobody, whoever has the number now.
+  // Nothing tells of the end of processes that are not our children, so it is asked for, and not for long. Signal 0
+  // hurts nobody, whoever has the number now.
   const auto deadline = std::chrono::steady_clock::now() + kGroupGoneTime;
   while (kill(-pid_, 0) == 0 && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(kGroupAskedEvery);
