@@ -23,11 +23,13 @@ class TalkTest : public ::testing::Test {
  protected:
   TalkTest() {
     // Where every user can reach it: the build's own folder may be closed to others.
-    const std::string built =
-        std::string(getenv("TEST_SRCDIR")) + "/" + getenv("TEST_WORKSPACE") + "/examples/demo-server";
-    std::ifstream in(built, std::ios::binary);
+    std::ifstream in(Built("examples/demo-server"), std::ios::binary);
     server_ = home_.Write("server", std::string(std::istreambuf_iterator<char>(in), {}));
     chmod(server_.c_str(), 0755);
+  }
+
+  static std::string Built(const std::string& path) {
+    return std::string(getenv("TEST_SRCDIR")) + "/" + getenv("TEST_WORKSPACE") + "/" + path;
   }
 
   // `bulkhead WORDS... SERVER`
@@ -43,6 +45,12 @@ class TalkTest : public ::testing::Test {
     invocation.words = std::move(words);
     invocation.env = {{"HOME", home_.path()}, {"PATH", "/usr/bin:/bin"}};
     invocation.cwd = "/";
+    // What the client writes, for tests/mcp/schema.
+    if (const char* const lines = getenv("BULKHEAD_MCP_LINES")) {
+      invocation.env["BULKHEAD_MCP_LINES"] = lines;
+      invocation.env["BULKHEAD_MCP_TEST"] = "TalkTest";
+      invocation.env["LD_PRELOAD"] = Built("tests/mcp/written_lines_preload.so");
+    }
     return RunBulkhead(invocation);
   }
 

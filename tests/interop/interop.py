@@ -418,6 +418,7 @@ def compare_client(script, era, requests, identity, work):
     messages = [peer.INITIALIZE, peer.INITIALIZED]
     messages += [peer.request(2 + i, method, params or {}) for i, (method, params) in enumerate(with_control)]
     control = peer.converse(["node", script], messages, identity, work)
+    lines = Tee(identity, work)
     expected = {method: json.loads(control.answers[2 + i])["result"] for i, (method, _) in enumerate(with_control)}
     for method, params in requests:
         command = [f"{APP}/bin/bulkhead", "request", "--json", "--workspace", APP, "--method", method]
@@ -425,7 +426,7 @@ def compare_client(script, era, requests, identity, work):
         if NODE_ELSEWHERE is not None:
             command += ["--policy", policy_file("node", "elsewhere")]
         host = subprocess.run(
-            command + ["node", script],
+            command + lines.flags + lines.command(["node", script]),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             cwd=work,
@@ -444,6 +445,33 @@ def compare_client(script, era, requests, identity, work):
         else:
             wanted = without_meta(expected[method])
             expect(without_meta(result) == wanted, f"{method}: {result}, without Bulkhead {wanted}")
+    lines.keep(f"interop {era}", "2026-07-28" if era == "modern" else "2025-11-25")
+
+
+class Tee:
+    """What our client writes, on its way to the server. For tests/mcp/schema, where BULKHEAD_MCP_LINES names a folder."""
+
+    def __init__(self, identity, work):
+        self.target = os.environ.get("BULKHEAD_MCP_LINES")
+        self.path = os.path.join(work, "lines")
+        self.flags = ["--rw", self.path] if self.target else []
+        with open(self.path, "wb"):
+            identity.own(self.path)
+
+    def command(self, server):
+        return ["sh", "-c", 'tee -a "$0" | "$@"', self.path, *server] if self.target else list(server)
+
+    def keep(self, test, version):
+        if not self.target:
+            return
+        with open(self.path, encoding="utf-8", newline="\n") as file:
+            lines = file.read().split("\n")[:-1]
+        expect(lines, "tee kept no line")
+        with open(os.path.join(self.target, f"interop-{os.getpid()}.jsonl"), "a", encoding="utf-8") as file:
+            for line in lines:
+                modern = '"io.modelcontextprotocol/protocolVersion":"2026-07-28"' in line
+                record = {"test": test, "version": "2026-07-28" if modern else version, "line": line}
+                file.write(json.dumps(record) + "\n")
 
 
 def usable_programs():

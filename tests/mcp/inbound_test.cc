@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/mcp/client_fixture.h"
@@ -65,6 +66,60 @@ TEST_F(LegacyRequest, APingIsAnsweredWithTheIdAsItWasWritten) {
   }
   EXPECT_THAT(asked, IsEmpty());
 }
+
+// One of every kind of line that a client writes, for schema/ to check in each version.
+class EveryLegacyVersion : public Asking, public testing::WithParamInterface<absl::string_view> {};
+
+TEST_P(EveryLegacyVersion, SpeaksAllOfIt) {
+  StartLegacy(GetParam());
+  CallOptions with_progress;
+  with_progress.on_progress = [](const Progress&) {};
+  const std::pair<const char*, const char*> calls[] = {
+      {"ping", ""},
+      {"logging/setLevel", R"({"level":"error"})"},
+      {"tools/list", R"({"cursor":"2"})"},
+      {"tools/call", kTool},
+      {"resources/list", ""},
+      {"resources/templates/list", ""},
+      {"resources/read", R"({"uri":"file:///a"})"},
+      {"resources/subscribe", R"({"uri":"file:///a"})"},
+      {"resources/unsubscribe", R"({"uri":"file:///a"})"},
+      {"prompts/list", ""},
+      {"prompts/get", R"({"name":"p"})"},
+      {"completion/complete", R"({"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":"b"}})"}};
+  for (const auto& [method, params] : calls) {
+    const auto call = Call(method, params, with_progress);
+    const Json request = Hear(method);
+    EXPECT_TRUE(request["params"]["_meta"].contains("progressToken")) << request;
+    Answer(request, "{}");
+    EXPECT_EQ(call->result(), "{}");
+  }
+  Call("tools/call", kTool);
+  Hear("tools/call");
+  client->Cancel(last_call, "a \"reason\"");
+  Hear("notifications/cancelled");
+  for (const char* note : {"notifications/initialized", "notifications/roots/list_changed"}) {
+    EXPECT_TRUE(client->Notify(note, "").ok());
+    Hear(note);
+  }
+  Ask("\"a\"", "ping");
+  EXPECT_EQ(Hear()["result"], Json::object());
+  const std::pair<const char*, const char*> answers[] = {
+      {"roots/list", kRoots},
+      {"sampling/createMessage", R"({"role":"assistant","content":{"type":"text","text":"hi"},"model":"m"})"}};
+  for (const auto& [method, answer] : answers) {
+    Ask(absl::StrCat("\"", method, "\""), method, "{}");
+    Respond(asked.size() - 1, std::string(answer));
+    EXPECT_EQ(Hear()["result"], Json::parse(answer));
+  }
+  Ask("7", "roots/list");
+  Respond(asked.size() - 1, jsonrpc::ErrorObject{-32000, "no", R"({"why":1})"});
+  EXPECT_EQ(Hear()["error"]["code"], -32000);
+}
+
+INSTANTIATE_TEST_SUITE_P(, EveryLegacyVersion, testing::ValuesIn(kLegacyVersions), [](const auto& info) {
+  return absl::StrReplaceAll(info.param, {{"-", "_"}});
+});
 
 class WithoutHandler : public ClientTest {};
 

@@ -1,4 +1,6 @@
-// Checks lines that the client wrote, as tests/mcp/client_fixture.cc keeps them: {"test", "version", "line", "answers"}.
+// Checks lines that the client wrote, as tests/mcp/client_fixture.cc and written_lines.cc keep them: {"test", "version",
+// "line", "answers", "own"}. "answers" is the method of the server's request that it answers, if known; "own", whether the
+// test may have made up methods, as hosts may: of one that no version knows only the envelope is checked.
 //
 //   node validate.mjs FOLDER_WITH_NODE_MODULES LINES.jsonl...
 //
@@ -15,6 +17,15 @@ const require = createRequire(join(modules, "package.json"));
 const versions = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
 const modern = "2026-07-28";
 
+// How many lines there have to be at least, or something was not recorded: of each version, and of each file's tests.
+const linesMin = { "2024-11-05": 25, "2025-03-26": 35, "2025-06-18": 30, "2025-11-25": 2000, "2026-07-28": 500 };
+const suitesMin = {
+  LegacyCall: 20, Probe: 30, LegacyRequest: 100, Input: 50, Destroying: 5, // Client
+  DeliverTest: 30, LinesTest: 50, PipesTest: 50, RestartTest: 50, StopTest: 20, TokensTest: 5, // Session, Deliver
+  TalkTest: 50, // the command line
+};
+if (process.env.BULKHEAD_MCP_LINES) Object.assign(suitesMin, { "interop legacy": 40, "interop modern": 15 });
+
 // What the server's requests have to be answered with.
 const resultOf = {
   ping: "EmptyResult",
@@ -22,6 +33,9 @@ const resultOf = {
   "sampling/createMessage": "CreateMessageResult",
   "elicitation/create": "ElicitResult",
 };
+
+// What a client may send in some version. Any other method is the host's own.
+const known = /^(initialize|ping|logging\/setLevel|completion\/complete|server\/discover|subscriptions\/listen|(tools|resources|resources\/templates|prompts|tasks)\/\w+|notifications\/(initialized|cancelled|progress|roots\/list_changed|tasks\/\w+))$/;
 
 // --- The two sources ---
 // Each is a function of a version that returns a function of {message, answers} that returns why it is not valid.
@@ -32,9 +46,9 @@ function sdkChecks(version) {
     const { success, error } = types[`${name}Schema`].safeParse(value);
     return success ? [] : [`${name}: ${error.message}`];
   };
-  return ({ message, answers }) => {
+  return ({ message, answers, isOwn }) => {
     const mistakes = by("JSONRPCMessage", message);
-    if ("error" in message) return mistakes;
+    if ("error" in message || isOwn) return mistakes;
     if ("result" in message) return [...mistakes, ...by(resultOf[answers] ?? "ClientResult", message.result)];
     const { jsonrpc, id, ...rest } = message;
     return [...mistakes, ...by(id === undefined ? "ClientNotification" : "ClientRequest", rest)];
@@ -58,14 +72,14 @@ function schemaChecks(version) {
   const envelope = "JSONRPCErrorResponse" in schema[definitions]
     ? { error: "JSONRPCErrorResponse", result: "JSONRPCResultResponse" }
     : { error: "JSONRPCError", result: "JSONRPCResponse" };
-  return ({ message, answers }) => {
+  return ({ message, answers, isOwn }) => {
     if ("error" in message) return by(envelope.error, message);
     if ("result" in message) {
       const name = resultOf[answers] in schema[definitions] ? resultOf[answers] : "ClientResult";
       return [...by(envelope.result, message), ...by(name, message.result)];
     }
     const kind = "id" in message ? "Request" : "Notification";
-    return [...by(`JSONRPC${kind}`, message), ...by(`Client${kind}`, message)];
+    return [...by(`JSONRPC${kind}`, message), ...(isOwn ? [] : by(`Client${kind}`, message))];
   };
 }
 
@@ -82,7 +96,7 @@ function eraMistakes(version, message) {
   return metaKeys.filter((key) => !(key in meta)).map((key) => `_meta has no ${key}`);
 }
 
-function mistakesIn(version, check, { line, answers }) {
+function mistakesIn(version, check, { line, answers, own }) {
   let message;
   try {
     message = JSON.parse(line);
@@ -91,7 +105,8 @@ function mistakesIn(version, check, { line, answers }) {
   }
   if (/[\r\n]/.test(line)) return ["is more than one line"];
   const mistakes = eraMistakes(version, message);
-  return mistakes.length > 0 ? mistakes : check({ message, answers });
+  return mistakes.length > 0 ? mistakes
+    : check({ message, answers, isOwn: own === true && "method" in message && !known.test(message.method) });
 }
 
 // --- Lines that are known ---
@@ -118,7 +133,10 @@ function controls(version) {
     { line: `[${right[0].line}]`, answers: "" },
     { line: `${right[0].line}\n`, answers: "" },
     { line: right[0].line.slice(1), answers: "" },
+    { ...line({ ...call, params: { ...call.params, name: 5 } }), own: true },
+    { ...line({ ...call, method: "x/y", id: null }), own: true },
   ];
+  right.push({ ...line({ ...call, method: "x/y" }), own: true });
   if (version === modern) {
     wrong.push(line({ id: 1, result: {} }), line({ ...call, params: { name: "t" } }),
       line({ method: "notifications/initialized" }));
@@ -160,10 +178,14 @@ for (const [source, checksOf] of Object.entries(sources)) {
         .map((known) => `accepts ${known.line}`),
     ]);
     const lines = records.filter((record) => record.version === version);
-    report(`${version}: ${lines.length} lines by ${source}`, lines.length === 0 ? ["no test wrote a line"]
+    report(`${version}: ${lines.length} lines by ${source}`, lines.length < linesMin[version] ? [`expected ${linesMin[version]}`]
       : lines.flatMap((record) => mistakesIn(version, check, record)
         .map((mistake) => `${record.test} wrote ${record.line}: ${mistake}`)));
   }
+}
+for (const [suite, min] of Object.entries(suitesMin)) {
+  const count = records.filter((record) => record.test.split(".")[0] === suite).length;
+  report(`${suite} wrote ${count} lines`, count < min ? [`expected ${min}`] : []);
 }
 const strangers = records.filter((record) => !versions.includes(record.version));
 report("every line belongs to a version", strangers.map((record) => `${record.test} wrote ${record.line}`));

@@ -15,10 +15,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "tests/mcp/written_lines.h"
 
 namespace bulkhead::mcp {
 namespace {
 
+constexpr char kAnswersInitialize[] = "initialize answer {\"protocolVersion\":\"";
 constexpr char kPath[] = "/usr/bin:/bin";
 constexpr char kShortTimes[] = R"("restart":{"backoff_initial":"1ms","backoff_max":"4ms"})";
 constexpr char kShortGraces[] = R"("timeouts":{"stdin_grace":"100ms","term_grace":"100ms"})";
@@ -39,6 +42,9 @@ Gate::~Gate() { close(fd_); }
 void Gate::Open() const { EXPECT_EQ(write(fd_, "x", 1), 1); }
 
 SessionTest::SessionTest() {
+  const auto* const info = testing::UnitTest::GetInstance()->current_test_info();
+  SetTestName(absl::StrCat(info->test_suite_name(), ".", info->name()));
+  SetSettledVersion("2025-11-25");
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);  // what loses its parent becomes ours, and is seen
   // Not in TEST_TMPDIR, which as root lies where nobody else may enter.
   char name[] = "/var/tmp/bulkhead-session.XXXXXX";
@@ -89,6 +95,11 @@ policy::Policy SessionTest::MakePolicy(const std::string& more, const std::strin
 }
 
 policy::CommandRequest SessionTest::Command(Words rules) const {
+  for (absl::string_view rule : rules) {
+    if (!absl::ConsumePrefix(&rule, kAnswersInitialize)) continue;
+    const absl::string_view version = rule.substr(0, rule.find('"'));
+    if (IsKnown(version, Era::kLegacy)) SetSettledVersion(std::string(version));
+  }
   policy::CommandRequest request;
   request.argv = std::move(rules);
   request.argv.insert(request.argv.begin(), server_);
