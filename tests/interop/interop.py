@@ -6,7 +6,8 @@ the tier that was wanted and the network that was granted; nothing of ours is on
 Tier B is reached by making user namespaces fail (tests/programs/deny.cc).
 
 Then INTERFACE.md's host configuration, pasted as it is, driven by the TypeScript SDK's own client and by the Inspector;
-`printf ... | bulkhead run ...`; an empty npm cache; and Bulkhead as the client, in both eras. And what servers are made
+`printf ... | bulkhead run ...`; an empty npm cache; and Bulkhead as the client, in both eras. In sessions.py whole
+sessions of Bulkhead's client, and real hosts with a server of the modern era. And what servers are made
 of: programs in usable/ that use much of Node, Python, git and the C++ library say in a jail what they say without one.
 
 One line a case. Exit code 0 only if all passed.
@@ -26,6 +27,7 @@ import time
 import traceback
 
 import peer
+import sessions
 from peer import Failed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -280,11 +282,10 @@ class PastedConfig:
                 os.unlink(path)
 
 
-def run_host(command, config, work):
+def run_host(command, identity, work, prefix=()):
     """A host to its end: its stdout. Whatever it leaves behind is a failure."""
-    identity = dataclasses.replace(config.identity, cache="")
     process = subprocess.Popen(
-        [*config.prefix, *command],
+        [*prefix, *command],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -306,6 +307,11 @@ def run_host(command, config, work):
     return stdout.decode()
 
 
+def run_pasted_host(command, config, work):
+    """The same, where Bulkhead's cache is where it puts it by itself."""
+    return run_host(command, dataclasses.replace(config.identity, cache=""), work, config.prefix)
+
+
 def content_text(result):
     return "".join(part.get("text", "") for part in result.get("content", []))
 
@@ -313,7 +319,7 @@ def content_text(result):
 def drive_by_sdk(config, work):
     arguments = json.dumps({"path": f"{config.folder}/hello.txt"})
     command = ["node", f"{HERE}/sdk_client.mjs", APP, config.path, "files", "read_text_file", arguments]
-    said = json.loads(run_host(command, config, work))
+    said = json.loads(run_pasted_host(command, config, work))
     expect("write_file" in said["tools"], f"tools: {said['tools']}")
     expect(content_text(said["result"]) == "hello from the host\n", f"result: {said['result']}")
     expect(said["tree"] >= 3, f"only {said['tree']} processes were running")
@@ -323,11 +329,11 @@ def drive_by_sdk(config, work):
 def drive_by_inspector(config, work):
     inspector = [f"{APP}/node_modules/.bin/mcp-inspector", "--cli", "--config", config.path, "--server", "files"]
     inspector += ["--connect-timeout", str(peer.ANSWER_SECONDS_MAX * 1000), "--format", "json"]
-    said = json.loads(run_host(inspector + ["--method", "tools/list"], config, work))
+    said = json.loads(run_pasted_host(inspector + ["--method", "tools/list"], config, work))
     names = [tool["name"] for tool in said["result"]["tools"]]
     expect("write_file" in names, f"tools: {names}")
     call = ["--method", "tools/call", "--tool-name", "read_text_file", "--tool-arg", f"path={config.folder}/hello.txt"]
-    said = json.loads(run_host(inspector + call, config, work))
+    said = json.loads(run_pasted_host(inspector + call, config, work))
     expect(content_text(said["result"]) == "hello from the host\n", f"result: {said}")
 
 
@@ -474,6 +480,21 @@ class Tee:
                 file.write(json.dumps(record) + "\n")
 
 
+def place():
+    return sessions.Place(APP, HERE, policy_file("node", "elsewhere"), EVERYTHING, MODERN)
+
+
+def run_sessions(identity):
+    return sessions.run_sessions(place(), identity)
+
+
+def run_modern_hosts(identity, with_inspector):
+    with tempfile.TemporaryDirectory(prefix="bulkhead-interop.") as work:
+        os.chmod(work, 0o755)
+        host = lambda command: run_host(command, identity, work)
+        return sessions.run_modern_hosts(place(), host, work, identity, with_inspector)
+
+
 def usable_programs():
     """(server, whether it also uses the network)."""
     node, python = f"{APP}/usable/node.mjs", f"{APP}/usable/python.py"
@@ -580,6 +601,8 @@ def jobs(everyone):
         yield "printf | filesystem", run_piped, (identity, user)
         yield "filesystem by npx, cold cache", run_cold, (identity, user)
         yield "client", run_client, (identity,)
+        yield "session", run_sessions, (identity,)
+        yield "modern era", run_modern_hosts, (identity, identity is user)
 
 
 PRESETS = ("default", "node", "npx", "python", "uvx")
@@ -606,6 +629,7 @@ def prepare_app():
     for source, target in (
         (os.environ["BULKHEAD"], "bin/bulkhead"),
         (os.environ["DEMO_SERVER"], "bin/demo-server"),
+        (os.environ["SESSION_TALK"], "bin/session_talk"),
         (os.path.join(PROGRAMS, "fake_uvx"), "bin/uvx"),
         (os.path.join(PROGRAMS, "py_server.py"), "py_server.py"),
         (os.path.join(HERE, "modern_server.mjs"), "modern_server.mjs"),

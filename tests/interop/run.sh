@@ -1,9 +1,10 @@
 #!/bin/bash
 # Real MCP servers and real hosts, with and without Bulkhead: see interop.py for what is tested.
 #
-#   [BULKHEAD=path] [DEMO_SERVER=path] tests/interop/run.sh [WORD...]      only the cases whose name holds every WORD
+#   [BULKHEAD=path] [DEMO_SERVER=path] [BAZEL="bazel OPTION..."] tests/interop/run.sh [WORD...]
 #
-# Needs node, npm, python3 and a C++ compiler. The npm packages of package.json, and npm's own caches, are kept in a
+# Only the cases whose name holds every WORD. What our client writes is kept in BULKHEAD_MCP_LINES, if that names a
+# folder, for tests/mcp/schema. Needs bazel, node, npm, python3 and a C++ compiler. The npm packages of package.json, and npm's own caches, are kept in a
 # folder of everyone's reach, so that the second run needs no registry for them: BULKHEAD_INTEROP_CACHE, or
 # /var/tmp/bulkhead-interop-UID. Everything else is in a temporary folder that goes away.
 #
@@ -20,7 +21,8 @@ export DEMO_SERVER=${DEMO_SERVER:-$root/bin/demo-server}
 export BULKHEAD_INTEROP_CACHE=${BULKHEAD_INTEROP_CACHE:-/var/tmp/bulkhead-interop-$(id -u)}
 export BULKHEAD_TEST_USER=${BULKHEAD_TEST_USER:-bulkhead-test}
 
-for program in node npm npx python3; do
+read -r -a bazel <<< "${BAZEL:-bazel}"
+for program in "${bazel[0]}" node npm npx python3; do
   command -v "$program" > /dev/null || {
     echo "tests/interop: $program is not installed; ./dev test sets everything up" >&2
     exit 1
@@ -32,6 +34,11 @@ for program in "$BULKHEAD" "$DEMO_SERVER"; do
     exit 1
   }
 done
+
+cd "$root"
+"${bazel[@]}" build --ui_event_filters=-info,-debug --noshow_progress --show_result=0 //tests/interop:session_talk
+SESSION_TALK=$("${bazel[@]}" info --ui_event_filters=-info bazel-bin 2> /dev/null)/tests/interop/session_talk
+export SESSION_TALK
 
 # A name in /var/tmp can be taken by anyone before us.
 mkdir -p "$BULKHEAD_INTEROP_CACHE"

@@ -24,7 +24,9 @@ const suitesMin = {
   DeliverTest: 30, LinesTest: 50, PipesTest: 50, RestartTest: 50, StopTest: 20, TokensTest: 5, // Session, Deliver
   TalkTest: 50, // the command line
 };
-if (process.env.BULKHEAD_MCP_LINES) Object.assign(suitesMin, { "interop legacy": 40, "interop modern": 15 });
+if (process.env.BULKHEAD_MCP_LINES) {
+  Object.assign(suitesMin, { "interop legacy": 40, "interop modern": 15, "interop session": 30 });
+}
 
 // What the server's requests have to be answered with.
 const resultOf = {
