@@ -2,7 +2,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "bulkhead/cli/commands.h"
-#include "bulkhead/launcher/seccomp/policy_filters.h"
 
 namespace bulkhead::cli {
 namespace {
@@ -25,12 +24,6 @@ std::string OriginOf(const policy::PolicyFields& policy, const std::string& poin
   return found != policy.origins.end() ? found->second : "default";
 }
 
-std::vector<launcher::DeniedCall> DeniedCalls(const policy::PolicyFields& policy) {
-  launcher::FilterSet set = SetOf(launcher::FilterName::kBaseline);
-  if (policy.syscall_profile == policy::SyscallProfile::kStrict) set |= SetOf(launcher::FilterName::kStrict);
-  return launcher::PolicyFilter(set, policy.syscalls_allow, policy.syscalls_deny).Describe();
-}
-
 std::string EnvOrigin(const policy::EnvEntry& entry, const policy::PolicyFields& policy) {
   switch (entry.source) {
     case policy::EnvEntry::Source::kInherited:
@@ -41,10 +34,6 @@ std::string EnvOrigin(const policy::EnvEntry& entry, const policy::PolicyFields&
       return absl::StrCat(SecretWords(entry), " (", SecretOrigin(entry, policy), ")");
   }
   return "";
-}
-
-absl::Duration RunTermGrace(const policy::Timeouts& timeouts) {
-  return timeouts.term_grace_was_set ? timeouts.term_grace : absl::Seconds(1);
 }
 
 int ExplainCommand(const Flags& flags) {

@@ -4,11 +4,9 @@
 #define BULKHEAD_CLI_EXPLAIN_H_
 
 #include <string>
-#include <vector>
 
 #include "bulkhead/cli/output.h"
 #include "bulkhead/cli/prepare.h"
-#include "bulkhead/launcher/seccomp/filters.h"
 
 namespace bulkhead::cli {
 
@@ -22,16 +20,9 @@ std::string ExplainJson(const Prepared& prepared);
 // Where the field is said: "files.json:7", "preset:node:12", "--network"; "default" when nowhere.
 std::string OriginOf(const policy::PolicyFields& policy, const std::string& pointer);
 
-// What of the kernel the policy refuses in every tier, by call and errno.
-std::vector<launcher::DeniedCall> DeniedCalls(const policy::PolicyFields& policy);
-
 // Where a variable of the server's environment comes from: "the host (preset:node:60)", "--env", "files.json:7", or of
 // a secret "the host's variable GITHUB_TOKEN (files.json:7)", "the file ...", "descriptor 5 ...".
 std::string EnvOrigin(const policy::EnvEntry& entry, const policy::PolicyFields& policy);
-
-// The grace that `run` gives between SIGTERM and SIGKILL: the policy's, or 1 s when it does not set one, because hosts
-// built on the SDKs kill two seconds after SIGTERM.
-absl::Duration RunTermGrace(const policy::Timeouts& timeouts);
 
 }  // namespace bulkhead::cli
 

@@ -69,16 +69,13 @@ Json LimitsJson(const policy::Limits& limits) {
   return json;
 }
 
-Json SyscallsJson(const policy::PolicyFields& policy) {
+Json SyscallsJson(const Prepared& prepared) {
+  const policy::PolicyFields& policy = *prepared.policy;
   Json json;
   json["profile"] = Text(ProfileWord(policy.syscall_profile));
   json["allow"] = policy.syscalls_allow;
   json["deny"] = policy.syscalls_deny;
-  Json denied = Json::object();
-  for (const launcher::DeniedCall& call : DeniedCalls(policy)) {
-    denied[call.error].push_back(call.call);
-  }
-  json["denied"] = std::move(denied);
+  json["denied"] = prepared.plan.denied_calls();
   return json;
 }
 
@@ -124,6 +121,7 @@ std::string ExplainJson(const Prepared& prepared) {
   json["explain_version"] = kExplainVersion;
   json["program"] = plan.program();
   json["argv"] = plan.command().argv;
+  if (!plan.command_line().empty()) json["command_line"] = plan.command_line();
   json["cwd"] = plan.command().cwd;
   json["policy"] = policy.name;
   json["require"] = Text(policy::TierName(policy.require));
@@ -136,10 +134,12 @@ std::string ExplainJson(const Prepared& prepared) {
   json["network"]["allow"] = policy.network_allow;
   json["limits"] = LimitsJson(policy.limits);
   json["timeouts"]["stdin_grace_ms"] = absl::ToInt64Milliseconds(policy.timeouts.stdin_grace);
-  json["timeouts"]["term_grace_ms"] = absl::ToInt64Milliseconds(RunTermGrace(policy.timeouts));
-  json["timeouts"]["term_grace_from"] = policy.timeouts.term_grace_was_set ? "policy" : "run";
+  if (plan.term_grace().has_value()) {
+    json["timeouts"]["term_grace_ms"] = absl::ToInt64Milliseconds(*plan.term_grace());
+    json["timeouts"]["term_grace_from"] = policy.timeouts.term_grace_was_set ? "policy" : "run";
+  }
   json["not_for_run"] = {"messages", "restart", "timeouts.probe", "timeouts.start", "timeouts.request"};
-  json["syscalls"] = SyscallsJson(policy);
+  json["syscalls"] = SyscallsJson(prepared);
   json["origins"] = policy.origins;
   json["tiers"] = Json::array();
   for (const launcher::PlanVariant& variant : plan.variants()) json["tiers"].push_back(VariantJson(variant));

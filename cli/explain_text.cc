@@ -1,11 +1,12 @@
 #include <algorithm>
-#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
 #include "bulkhead/cli/explain.h"
 #include "bulkhead/cli/words.h"
@@ -56,6 +57,10 @@ Rows CommandRows(const Prepared& prepared) {
   std::vector<std::string> arguments;
   for (std::size_t i = 1; i < command.argv.size(); ++i) arguments.push_back(Quote(command.argv[i]));
   rows.push_back({"arguments", arguments.empty() ? "none" : absl::StrJoin(arguments, " ")});
+  if (!prepared.plan.command_line().empty()) {
+    rows.push_back({"line", absl::StrReplaceAll(EscapeControls(prepared.plan.command_line()),
+                                                {{"\n", "\\x0a"}, {"\t", "\\x09"}})});
+  }
   rows.push_back({"folder", Quote(command.cwd)});
   rows.push_back({"policy", Quote(prepared.policy->name)});
   const policy::PolicyFields& policy = *prepared.policy;
@@ -123,25 +128,26 @@ Rows LimitRows(const policy::PolicyFields& policy) {
               limits.cpu_time == absl::ZeroDuration() ? "no limit of ours" : absl::FormatDuration(limits.cpu_time))};
 }
 
-Rows EndingRows(const policy::PolicyFields& policy) {
+Rows EndingRows(const Prepared& prepared) {
+  const policy::PolicyFields& policy = *prepared.policy;
   const policy::Timeouts& timeouts = policy.timeouts;
+  const std::optional<absl::Duration> term_grace = prepared.plan.term_grace();
   return {{"stdin_grace",
            absl::StrCat(absl::FormatDuration(timeouts.stdin_grace), ", ", OriginOf(policy, "/timeouts/stdin_grace"))},
-          {"term_grace", absl::StrCat(absl::FormatDuration(RunTermGrace(timeouts)), ", ",
-                                      timeouts.term_grace_was_set ? OriginOf(policy, "/timeouts/term_grace")
-                                                                  : "run's own, as the policy sets none")},
+          {"term_grace", !term_grace.has_value()
+                             ? "none: this system has no SIGTERM"
+                             : absl::StrCat(absl::FormatDuration(*term_grace), ", ",
+                                            timeouts.term_grace_was_set ? OriginOf(policy, "/timeouts/term_grace")
+                                                                        : "run's own, as the policy sets none")},
           {"not for run",
            "the timeouts probe, start and request, and all of messages and restart: run passes stdio "
            "straight through and starts the server once"}};
 }
 
-Rows SyscallRows(const policy::PolicyFields& policy) {
-  std::map<std::string, std::vector<std::string>> by_error;
-  for (const launcher::DeniedCall& denied : DeniedCalls(policy)) {
-    by_error[denied.error].push_back(denied.call);
-  }
+Rows SyscallRows(const Prepared& prepared) {
+  const policy::PolicyFields& policy = *prepared.policy;
   Rows rows;
-  for (auto& [error, calls] : by_error) {
+  for (auto [error, calls] : prepared.plan.denied_calls()) {
     std::sort(calls.begin(), calls.end());
     rows.push_back({error, absl::StrJoin(calls, ", ")});
   }
@@ -152,6 +158,13 @@ Rows SyscallRows(const policy::PolicyFields& policy) {
     rows.push_back({"allowed after all", name, OriginOf(policy, absl::StrCat("/syscalls/allow/", name))});
   }
   return rows;
+}
+
+const char* FilesHeading(const launcher::LaunchPlan& plan) {
+  const auto is_c = [](const launcher::PlanVariant& variant) { return variant.report.tier == policy::Tier::kC; };
+  if (is_c(plan.variants().front())) return "files (granted; tier C keeps the server from no others)";
+  if (is_c(plan.variants().back())) return "files (nothing else exists or can be opened, but in tier C everything)";
+  return "files (nothing else exists or can be opened)";
 }
 
 void AppendVariant(const launcher::PlanVariant& variant, bool first, bool steps, Page* page) {
@@ -179,7 +192,7 @@ std::string ExplainText(const Prepared& prepared, bool steps, const Style& style
   Page page(style);
   page.Section("command", CommandRows(prepared));
   page.Section("environment (values are never shown)", EnvironmentRows(prepared));
-  page.Section("files (nothing else exists or can be opened)", FileRows(prepared));
+  page.Section(FilesHeading(prepared.plan), FileRows(prepared));
   Rows network = {{std::string(NetworkWord(policy.network)), OriginOf(policy, "/network/mode")}};
   if (policy.network == policy::NetworkMode::kAllowlist) {
     for (const std::string& allowed : policy.network_allow)
@@ -187,10 +200,10 @@ std::string ExplainText(const Prepared& prepared, bool steps, const Style& style
   }
   page.Section("network", network);
   page.Section("limits", LimitRows(policy));
-  page.Section("ending", EndingRows(policy));
+  page.Section("ending", EndingRows(prepared));
   page.Section(absl::StrCat("system calls denied (", ProfileWord(policy.syscall_profile), ", ",
                             OriginOf(policy, "/syscalls/profile"), ")"),
-               SyscallRows(policy));
+               SyscallRows(prepared), "none: there is no filter here");
   for (const launcher::PlanVariant& variant : prepared.plan.variants()) {
     AppendVariant(variant, &variant == &prepared.plan.variants().front(), steps, &page);
   }

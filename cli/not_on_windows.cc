@@ -8,14 +8,14 @@ namespace bulkhead::cli {
 namespace {
 
 int Refuse(Command command) {
-  return Fail(absl::UnimplementedError(absl::StrCat(
-                  "\"", CommandName(command), "\" is not there on Windows yet; run, check, doctor and presets are")),
-              kExitFailed);
+  return Fail(
+      absl::UnimplementedError(absl::StrCat(
+          "\"", CommandName(command), "\" is not there on Windows yet; run, explain, check, doctor and presets are")),
+      kExitFailed);
 }
 
 }  // namespace
 
-int ExplainCommand(const Flags&) { return Refuse(Command::kExplain); }
 int ListCommand(Command command, const Flags&) { return Refuse(command); }
 int CallCommand(const Flags&) { return Refuse(Command::kCall); }
 int RequestCommand(const Flags&) { return Refuse(Command::kRequest); }

@@ -74,6 +74,21 @@ std::string Quote(absl::string_view word) {
   return absl::StrCat("\"", absl::Utf8SafeCHexEscape(word), "\"");
 }
 
+std::string EscapeControls(absl::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const bool is_c1 = c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+    if (is_c1 || (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f) {
+      absl::StrAppend(&out, "\\x", absl::BytesToHexString(text.substr(i, is_c1 ? 2 : 1)));
+      if (is_c1) ++i;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
 void AppendWrapped(std::string* out, absl::string_view left, std::size_t indent, absl::string_view text) {
   absl::StrAppend(out, left);
   std::size_t column = indent;

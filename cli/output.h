@@ -30,6 +30,9 @@ int PrintResult(absl::string_view text);
 // `word` as it is when it is plain; else in double quotes, with everything that could confuse a terminal escaped.
 std::string Quote(absl::string_view word);
 
+// `text` with what drives a terminal escaped, lines and tabs kept.
+std::string EscapeControls(absl::string_view text);
+
 // Appends `left`, then `text` broken into lines at its spaces; the later ones begin below `text`, at `indent`, which is
 // how many columns `left` takes.
 void AppendWrapped(std::string* out, absl::string_view left, std::size_t indent, absl::string_view text);

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "bulkhead/cli/output.h"
@@ -18,21 +17,6 @@ namespace {
 constexpr std::chrono::milliseconds kQuietTime(700), kRefreshTime(1000);
 constexpr std::chrono::seconds kTailTime(5);  // a server that takes longer to start may have said why
 constexpr std::size_t kProgressColumnsMax = 78;
-
-std::string Escaped(absl::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    const bool is_c1 = c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
-    if (is_c1 || (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f) {
-      absl::StrAppend(&out, "\\x", absl::BytesToHexString(text.substr(i, is_c1 ? 2 : 1)));
-      if (is_c1) ++i;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
 
 absl::string_view LastLine(absl::string_view text) {
   const std::size_t newline = text.rfind('\n');
@@ -56,7 +40,7 @@ ProgressLine::~ProgressLine() {
 void ProgressLine::Show() {
   if (!is_terminal_) return;
   is_shown_ = true;
-  std::string line = Escaped(text_());
+  std::string line = EscapeControls(text_());
   if (line.size() > kProgressColumnsMax) line.resize(kProgressColumnsMax);
   line = absl::StrCat("\r\x1b[K", line);
   (void)!write(STDERR_FILENO, line.data(), line.size());
@@ -166,7 +150,9 @@ bool Talk::Offers(absl::string_view capability) const {
 
 // --- Words ---
 
-std::string Harmless(absl::string_view text) { return isatty(STDOUT_FILENO) == 1 ? Escaped(text) : std::string(text); }
+std::string Harmless(absl::string_view text) {
+  return isatty(STDOUT_FILENO) == 1 ? EscapeControls(text) : std::string(text);
+}
 
 std::string TextMember(absl::string_view object, absl::string_view key) {
   const auto value = jsonrpc::FindMember(object, key);
@@ -179,8 +165,8 @@ std::string ErrorJson(const jsonrpc::ErrorObject& error) {
 }
 
 int FailAnswered(absl::string_view method, const jsonrpc::ErrorObject& error) {
-  Complain(absl::StrCat("the server answered ", method, " with an error: ", Escaped(error.message), " (code ",
-                        error.code, ")", error.data.empty() ? "" : absl::StrCat(": ", Escaped(error.data))));
+  Complain(absl::StrCat("the server answered ", method, " with an error: ", EscapeControls(error.message), " (code ",
+                        error.code, ")", error.data.empty() ? "" : absl::StrCat(": ", EscapeControls(error.data))));
   return kExitAnsweredError;
 }
 

@@ -370,6 +370,15 @@ class PlanMaker {
     for (const std::string& warning : context_.layout.warnings) plan_.hints_.push_back(warning);
   }
 
+  void DescribeDeniedCalls() {
+    const policy::PolicyFields& policy = context_.policy;
+    FilterSet set = SetOf(FilterName::kBaseline);
+    if (policy.syscall_profile == policy::SyscallProfile::kStrict) set |= SetOf(FilterName::kStrict);
+    for (const DeniedCall& denied : PolicyFilter(set, policy.syscalls_allow, policy.syscalls_deny).Describe()) {
+      plan_.denied_calls_[denied.error].push_back(denied.call);
+    }
+  }
+
   PlacedFilter Place(FilterSet set, std::string words) {
     const policy::PolicyFields& policy = context_.policy;
     if (policy.syscalls_allow.empty() && policy.syscalls_deny.empty()) {
@@ -555,6 +564,8 @@ class PlanMaker {
     plan_.program_ = context_.program.path;
     plan_.command_ = context_.command;
     plan_.stderr_rules_ = context_.policy.stderr_rules;
+    plan_.term_grace_ = term_grace;
+    if (describe_steps_) DescribeDeniedCalls();
     plan_.bytes_ = writer_.Finish(plan);
     return std::move(plan_);
   }

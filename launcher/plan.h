@@ -6,6 +6,7 @@
 #define BULKHEAD_LAUNCHER_PLAN_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "bulkhead/launcher/features.h"
 #include "bulkhead/policy/command.h"
 #include "bulkhead/policy/policy.h"
@@ -99,6 +101,14 @@ class LaunchPlan {
   const policy::StderrRules& stderr_rules() const { return stderr_rules_; }
   // What a person should know and no report line says, e.g. that an argument names a file the jail does not show.
   const std::vector<std::string>& hints() const { return hints_; }
+  // What the server gets in place of argv where a system has none; else empty.
+  const std::string& command_line() const { return command_line_; }
+  // Between SIGTERM and SIGKILL: the policy's, or in run mode a second where it sets none. Nothing where there is no
+  // SIGTERM.
+  std::optional<absl::Duration> term_grace() const { return term_grace_; }
+  // The system calls that are refused in every tier, by errno ("EPERM"). Empty without PlanOptions::describe_steps, and
+  // where there is no filter.
+  const std::map<std::string, std::vector<std::string>>& denied_calls() const { return denied_calls_; }
   BackendName backend() const { return backend_; }
   // What the portable backend adds; null in a plan of another one.
   const PosixPlan* posix() const { return posix_.get(); }
@@ -120,6 +130,9 @@ class LaunchPlan {
   std::vector<FolderToMake> folders_to_make_;
   policy::StderrRules stderr_rules_;
   std::vector<std::string> hints_;
+  std::string command_line_;
+  std::optional<absl::Duration> term_grace_;
+  std::map<std::string, std::vector<std::string>> denied_calls_;
 };
 
 // Errors (the message says what was tried, on what, why not, and what would help):

@@ -241,6 +241,7 @@ class PosixPlanMaker {
     plan.program_ = *std::move(program);
     plan.command_ = command;
     plan.stderr_rules_ = policy.stderr_rules;
+    plan.term_grace_ = posix->term_grace;
     plan.posix_ = std::move(posix);
     return plan;
   }

@@ -125,7 +125,8 @@ std::string SystemFolder() {
 
 class WindowsPlanMaker {
  public:
-  static absl::StatusOr<LaunchPlan> Make(const PolicyFields& policy, const policy::ValidatedCommand& command) {
+  static absl::StatusOr<LaunchPlan> Make(const PolicyFields& policy, const policy::ValidatedCommand& command,
+                                         const PlanOptions& options) {
     const absl::Status status = RefuseWhatIsNotEnforced(policy);
     if (!status.ok()) return status;
     absl::StatusOr<std::string> program = FindWindowsProgram(command);
@@ -151,8 +152,14 @@ class WindowsPlanMaker {
     plan.program_ = *std::move(program);
     plan.command_ = command;
     plan.stderr_rules_ = policy.stderr_rules;
+    plan.command_line_ = windows->start.command_line;
     PlanVariant variant;
     variant.report = MakeReport();
+    if (options.describe_steps) {
+      variant.steps = {{"server", "start", absl::StrCat("suspended: ", windows->start.application), ""},
+                       {"server", "handles", "inherit stdio and nothing else", ""},
+                       {"server", "job object", "put it into its job, which ends with bulkhead, and let it go", ""}};
+    }
     plan.variants_.push_back(std::move(variant));
     plan.windows_ = std::move(windows);
     return plan;
@@ -160,8 +167,8 @@ class WindowsPlanMaker {
 };
 
 absl::StatusOr<LaunchPlan> BuildWindowsPlan(const policy::Policy& policy, const policy::ValidatedCommand& command,
-                                            const KernelFeatures&, const PlanOptions&) {
-  return WindowsPlanMaker::Make(*policy, command);
+                                            const KernelFeatures&, const PlanOptions& options) {
+  return WindowsPlanMaker::Make(*policy, command, options);
 }
 
 KernelFeatures DetectWindowsFeatures() { return {}; }

@@ -50,6 +50,8 @@ def check_include(path, quote, header):
         for name, (beginning, allowed, _) in rules.LIBRARIES.items():
             if re.match(beginning, header) and not re.fullmatch(allowed, path):
                 yield "%s is only for %s" % (name, allowed)
+        if layer(path) != "launcher" and re.fullmatch(rules.BACKENDS, header):
+            yield "above launcher/ nothing knows a backend"
     if re.fullmatch(rules.PURE, path) and not re.fullmatch(rules.IMPURE_ALLOWED, path):
         if rules.IMPURE_HEADER.fullmatch(header):
             yield "policy/ is pure"
@@ -148,6 +150,13 @@ class Layering(unittest.TestCase):
         self.assert_refused("launcher/plan.h", include("nlohmann/json.hpp"))
         self.assert_refused("launcher/BUILD.bazel", library("@nlohmann_json//:json"))
         self.assert_refused("policy/BUILD.bazel", library("@asio//:asio"))
+
+    def test_what_knows_a_backend_is_caught(self):
+        for header in ("seccomp/filters.h", "posix/posix.h", "windows/windows.h", "keeper/keeper.h", "linux.h"):
+            self.assert_allowed("launcher/x.cc", include("bulkhead/launcher/" + header))
+            self.assert_refused("cli/x.cc", include("bulkhead/launcher/" + header))
+            self.assert_refused("mcp/x.h", include("bulkhead/launcher/" + header))
+        self.assert_allowed("cli/x.cc", include("bulkhead/launcher/plan.h"))
 
     def test_an_impure_policy_is_caught(self):
         self.assert_allowed("policy/x.cc", "#include <string>\n")

@@ -18,6 +18,9 @@ LIBRARIES = {
     "asio": (r"asio[./]", r"(launcher|launcher/posix|launcher/windows|jsonrpc|mcp|cli)/\w+\.(h|cc)", r"launcher(/posix|/windows)?|jsonrpc|mcp|cli"),
 }
 
+# What one backend is made of. Above launcher/ nothing knows which is in use.
+BACKENDS = r"bulkhead/launcher/(seccomp|keeper|posix|windows)/.*|bulkhead/launcher/linux\.h"
+
 # policy/ holds pure values. These headers would give it processes, files, clocks or threads.
 IMPURE_HEADER = re.compile(
     r"(unistd|fcntl|signal|poll|spawn|pthread|pwd|grp|dirent|sched|time|stdio)\.h|(sys|linux|asm|net|netinet|arpa)/.*"

@@ -71,6 +71,23 @@ secrets() { run "$probe" environ | grep -c SECRET; }
 expect "and nothing more" 1 "0" secrets
 expect "sockets work, for which SystemRoot has to pass" 0 "socket" run "$probe" socket
 
+# What would be started.
+explain() { bh explain --policy c.json "$@"; }
+explained() { local words=$1; shift; explain "$@" | tr -d '\r' | tr -s ' ' | grep -F -- "$words"; }
+# shellcheck disable=SC1003  # backslashes that are meant
+expect "explain shows the line that Windows is given" 0 "line \"$probe\" argv \"a b\" \"\" \"q\\\"x\" c:\\d\\" \
+  explained " line " "$probe" argv 'a b' '' 'q"x' 'c:\d\'
+expect "and the program" 0 "program" explained probe.exe "$probe"
+expect "and where a variable is from" 0 "PATH from the host (default)" explained " PATH " "$probe"
+expect "and never its value" 1 "" explained "system32" "$probe"
+expect "and that files are not kept from it" 0 "tier C keeps the server from no others" explained "files (" "$probe"
+expect "and that there is no SIGTERM" 0 "this system has no SIGTERM" explained term_grace "$probe"
+expect "and no filter" 0 "none: there is no filter here" explained "no filter" "$probe"
+expect "and what is not enforced" 0 "no restricted token, no AppContainer" explained AppContainer "$probe"
+expect "and the steps" 0 "put it into its job" explained "job object" -v "$probe"
+json_line() { explain --json "$@" | tr -d '\r' | python3 -c 'import json, sys; print(json.load(sys.stdin)["command_line"])'; }
+expect "explain as JSON has the line" 0 "\"$probe\" \"a b\"" json_line "$probe" 'a b'
+
 # Not read to its end, which a process that lives on would keep away until it is too late to find it.
 unread() { "$@" >unread.log 2>&1; }
 
