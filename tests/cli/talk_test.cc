@@ -1,6 +1,7 @@
 // tools, resources, prompts, call and request, as people type them.
 #include <sys/stat.h>
 
+#include <chrono>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -156,6 +157,37 @@ TEST_F(TalkTest, ExitCodesAreThoseOfRun) {
   EXPECT_EQ(Start({"tools", "/no/such/server"}).exit_code, 127);
   EXPECT_EQ(Start({"call", "--tool", "x", "/etc/passwd"}).exit_code, 126);
   EXPECT_EQ(Start({"request", "--method", "ping", "--policy", "/no/such.json", "/bin/true"}).exit_code, 125);
+}
+
+// The server saves, when its stdin has ended, what has come out of us by then; and has to be killed.
+TEST_F(TalkTest, A5TheResultIsPrintedBeforeTheServerIsEnded) {
+  const std::string out = home_.Write("out", ""), saved = home_.Write("saved", "");
+  chmod(saved.c_str(), 0666);
+  const std::string policy =
+      home_.Write("policy.json", R"({"version":1,"extends":["preset:default"],"filesystem":{"rx":[")" + server_ +
+                                     R"("]},"timeouts":{"stdin_grace":"200ms","term_grace":"200ms"}})");
+  Invocation invocation;
+  const std::string script = "\"$0\"; cat \"$1\" > \"$2\"; trap '' TERM; while :; do sleep 1; done";
+  for (const std::string command : {"call", "request"}) {
+    invocation.words = {command, "--policy", policy, "--ro", out, "--rw", saved};
+    for (const char* word : command == "call" ? std::vector<const char*>{"--tool", "echo", "--arg", "text=a door"}
+                                              : std::vector<const char*>{"--method", "ping"}) {
+      invocation.words.emplace_back(word);
+    }
+    for (const std::string& word : {std::string("/bin/sh"), std::string("-c"), script, server_, out, saved}) {
+      invocation.words.push_back(word);
+    }
+    invocation.env = {{"HOME", home_.path()}, {"PATH", "/usr/bin:/bin"}};
+    invocation.stdout_path = out;
+    const auto begin = std::chrono::steady_clock::now();
+    const Result result = RunBulkhead(invocation);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+    std::ifstream file(saved);
+    std::string text;
+    std::getline(file, text);
+    EXPECT_EQ(text, command == "call" ? "a door" : "{}") << command;
+  }
 }
 
 TEST_F(TalkTest, ARequestIsDoneWithinItsTimeout) {

@@ -52,6 +52,13 @@ class LinesTest : public SessionTest {
   Words dropped_, why_, notes_;
 };
 
+TEST_F(LinesTest, WhatIsSaidOnStderrIsNoFailure) {
+  Connected({"start stderr ERROR: 1\\nERROR: 2\\nFATAL: 3\\n", "legacy", kGood});
+  EXPECT_THAT(Call("good"), ResultIs(kIsGood));
+  EXPECT_TRUE(RunUntil([this] { return stderr_ == "ERROR: 1\nERROR: 2\nFATAL: 3\n"; }));
+  EXPECT_THAT(ends_, IsEmpty());
+}
+
 // ---- C: framing and text
 
 TEST_F(LinesTest, C1OnlyANewlineEndsALine) {
