@@ -387,7 +387,7 @@ TEST_F(NecessityTest, TheSocketFiltersKeepAgentsOutOfReachInTierB) {
 }
 
 TEST_F(NecessityTest, TheSupervisorGuardKeepsTheLimitsOfOurs) {
-  // A limit that changes nothing for ours: with --nofile=1 its next ppoll could fail, and the tree end, before the echo.
+  // A limit that changes nothing for ours: with --nofile=1 its next ppoll could fail, and the tree end first.
   const Words attack = Shell("prlimit --pid $PPID --core=0:0 2>/dev/null && echo ok");
   EXPECT_EQ(Run(InTier(Tier::kB), attack, {}).out, "");
   EXPECT_EQ(Run(InTier(Tier::kB), attack, {DropFilter(FilterName::kSupervisorGuard)}).out, IsRoot() ? "" : "ok\n");
