@@ -150,6 +150,36 @@ TEST_F(PipesTest, D3BothDirectionsMayBeFull) {
   EXPECT_THAT(replies_, Each(ResultIs("{}")));
 }
 
+// Of three sessions on one thread one has all its pipes full, one doesn't read, and the third notices nothing of that.
+TEST_F(PipesTest, D1D2D3AllPipesMayBeFullAtOnce) {
+  Session other(io_.get_executor(), PolicyWith(), Command({"legacy", kGood}), {});
+  Session deaf(io_.get_executor(), PolicyWith(), Command({"legacy", "notifications/initialized stay"}), {});
+  const std::string note = absl::StrCat(R"({"jsonrpc":"2.0","method":"notifications/x","params":)", Filler(1000), "}");
+  Connected({"legacy", "flood stderr-fill 262144", absl::StrCat("flood repeat 500 ", note), "flood answer {}"});
+  ASSERT_TRUE(Connect(other).ok());
+  ASSERT_TRUE(Connect(deaf).ok());
+  std::vector<absl::Status> unheard;
+  for (int i = 0; i < 8; ++i) {
+    Begin("flood", Filler(300'000));
+    deaf.AsyncCall("big", Filler(300'000), Within(absl::Seconds(60)),
+                   [&unheard](const absl::StatusOr<Reply>& reply) { unheard.push_back(reply.status()); });
+  }
+  int good = 0;
+  while (replies_.size() < 8 && !HasFailure()) {
+    EXPECT_THAT(Call(other, "good"), ResultIs(kIsGood));
+    ++good;
+  }
+  EXPECT_GT(good, 1) << "the floods and these take turns";
+  EXPECT_THAT(replies_, Each(ResultIs("{}")));
+  ASSERT_TRUE(RunUntil([this] { return stderr_.size() == std::size_t{8} * 262'144; }));
+  EXPECT_THAT(unheard, SizeIs(0));
+  EXPECT_TRUE(deaf.is_ready());
+  bool is_closed = false;
+  deaf.AsyncClose([&is_closed](const ServerEnd&) { is_closed = true; });
+  EXPECT_TRUE(RunUntil([&is_closed] { return is_closed; }));
+  EXPECT_THAT(unheard, SizeIs(8));
+}
+
 TEST_F(PipesTest, D4TenThousandNotificationsAndTheResult) {
   int notes = 0;
   SessionOptions options;

@@ -1,6 +1,7 @@
 #include "tests/mcp/session/session_fixture.h"
 
 #include <fcntl.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -25,6 +26,15 @@ constexpr char kAnswersInitialize[] = "initialize answer {\"protocolVersion\":\"
 constexpr char kPath[] = "/usr/bin:/bin";
 constexpr char kShortTimes[] = R"("restart":{"backoff_initial":"1ms","backoff_max":"4ms"})";
 constexpr char kShortGraces[] = R"("timeouts":{"stdin_grace":"100ms","term_grace":"100ms"})";
+
+// The tier that in_tier.sh sees to, if it started us; else what this machine has, which is A.
+std::string TierOfTest() {
+  const char* const tier = getenv("BULKHEAD_TEST_TIER");
+  return tier == nullptr ? "" : tier;
+}
+
+// In the tiers below A a server of root must be an account, to which belongs what it may write.
+const passwd* AccountOfServers() { return TierOfTest().empty() || geteuid() != 0 ? nullptr : getpwnam("nobody"); }
 
 std::string ServerOfBazel() {
   return absl::StrCat(getenv("TEST_SRCDIR"), "/", getenv("TEST_WORKSPACE"), "/tests/programs/scripted_server");
@@ -58,6 +68,9 @@ SessionTest::SessionTest() {
   // Root's servers have a uid of their own.
   for (const std::string& path : {folder_, folder_ + "/tools", server_}) EXPECT_EQ(chmod(path.c_str(), 0755), 0);
   EXPECT_EQ(chmod(scratch_.c_str(), 0777), 0);
+  if (const passwd* const account = AccountOfServers()) {
+    EXPECT_EQ(chown(scratch_.c_str(), account->pw_uid, account->pw_gid), 0);
+  }
 }
 
 SessionTest::~SessionTest() {
@@ -83,6 +96,8 @@ Words SessionTest::Lines(const std::string& name) const {
 policy::Policy SessionTest::MakePolicy(const std::string& more, const std::string& folder) {
   std::string text = absl::StrCat(R"({"version":1,"extends":["preset:default"],"filesystem":{"rx":[")", folder,
                                   R"(/tools"],"rw":[")", folder, R"(/scratch"]})");
+  if (!TierOfTest().empty()) absl::StrAppend(&text, R"(,"require":")", TierOfTest(), "\"");
+  if (const passwd* const account = AccountOfServers()) absl::StrAppend(&text, R"(,"user":")", account->pw_name, "\"");
   if (!absl::StrContains(more, "\"restart\"")) absl::StrAppend(&text, ",", kShortTimes);
   if (!absl::StrContains(more, "\"timeouts\"")) absl::StrAppend(&text, ",", kShortGraces);
   absl::StrAppend(&text, more.empty() ? "" : ",", more, "}");
@@ -166,6 +181,9 @@ Session& SessionTest::Connected(Words rules, const std::string& more, SessionOpt
   Session& session = Open(std::move(rules), more, std::move(options));
   const absl::Status status = Connect(session);
   EXPECT_TRUE(status.ok()) << status;
+  if (status.ok()) {
+    EXPECT_EQ(policy::TierName(session.report()->tier), TierOfTest().empty() ? "A" : TierOfTest());
+  }
   return session;
 }
 
