@@ -36,6 +36,7 @@ int CheckCommand(const Flags& flags) {
   constexpr absl::string_view kNoCeiling;
   policy::ParseOptions options;
   options.platform = kPlatform;
+  options.record_origins = true;
   options.variables = MakeVariables(absolute_flags, host);
   std::string out;
   bool all_fine = true;

@@ -1,5 +1,6 @@
 // Tier A: the steps that make the jail's file tree.
 #include <linux/mount.h>
+#include <sys/mount.h>
 #include <sys/sysmacros.h>
 
 #include <cerrno>
@@ -69,7 +70,7 @@ class JailMaker {
     GrantsAndPrivateFolders();
     Devices();  // over what a grant of /dev or / shows there
     Folder("/proc", 0555);
-    Text(StepKind::kProc, "/proc", "", {"mount", "mount the jail's own /proc, read-only", "", {}, true});
+    Proc();
     MadeUpFiles();
     for (const SymlinkOnPath& link : layout_.links) Symlink(link.at, link.text);
     for (const Covered& covered : layout_.covered) Cover(covered);
@@ -240,6 +241,18 @@ class JailMaker {
     Text(StepKind::kEmptyFile, "/proc/empty", "", {"file", "make the empty file that hidden files show", "", {}, true});
   }
 
+  void Proc() {
+    wire::Step proc = MakeStep(StepKind::kProc);
+    proc.proc = {writer_.Text("/proc"), MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC};
+    if (!context_.writes_id_maps()) {
+      steps_.Init(proc, {"mount", "mount the jail's own /proc, read-only", "", {}, true});
+      return;
+    }
+    proc.proc.flags &= ~std::uint32_t{MS_RDONLY};
+    steps_.Init(proc, {"mount", "mount the jail's own /proc", "", {}, true});
+    Text(StepKind::kReadOnlyProcSys, "/proc/sys", "", {"mount", "make /proc/sys read-only", "", {}, true});
+  }
+
   // In the order of their paths, so that each lies over what is there already.
   void Cover(const Covered& covered) {
     wire::Step step = MakeStep(StepKind::kCover);
@@ -288,6 +301,12 @@ class JailMaker {
 };
 
 }  // namespace
+
+bool PlanContext::writes_id_maps() const {
+  if (identity.run_as != wire::RunAs::kPerLaunch && identity.run_uid == 0) return false;
+  return absl::c_any_of(policy.syscalls_allow,
+                        [](const std::string& name) { return name == "clone" || name == "unshare"; });
+}
 
 void AddJailSteps(const PlanContext& context, const VariantKind&, StepsMaker& steps) {
   JailMaker(context, steps).Make();

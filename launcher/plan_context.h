@@ -42,6 +42,10 @@ struct PlanContext {
   std::vector<PinnedFile> pinned;
   std::string home;  // the server's $HOME as it is passed, or empty
   std::string cwd;   // the folder to start in; empty: the server's private home, or /
+
+  // Whether the policy allows user namespaces, whose maps are written in /proc. Never for the kernel's root: in /proc,
+  // it may write whatever isn't read-only.
+  bool writes_id_maps() const;
 };
 
 // The private folder of tiers B and C; the digits are written by the keeper.

@@ -78,6 +78,7 @@ enum class StepKind : uint16_t {
   kCover,      // over what is mounted already
   kTmpfs,
   kProc,
+  kReadOnlyProcSys,  // where /proc itself is not read-only
   kPivot,
   kReadOnlyRoot,
   kSeal,  // the init: not dumpable
@@ -126,6 +127,10 @@ struct PathMode {
 struct PathText {
   Offset path;
   Offset text;
+};
+struct ProcMount {
+  Offset path;
+  uint32_t flags;  // MS_*
 };
 struct FileContent {
   Offset path;
@@ -182,7 +187,9 @@ struct Step {
     OwnerNamespace owner;
     OpenTree tree;
     PathMode path_mode;  // kPrivateFolder, kFolder
-    PathText path_text;  // kHostname (text), kSymlink, kTmpfs (text: options), kProc, kWorkingFolder, kExec, kStderr
+    PathText path_text;  // kHostname (text), kSymlink, kTmpfs (text: options), kReadOnlyProcSys, kWorkingFolder, kExec,
+                         // kStderr
+    ProcMount proc;
     FileContent file;
     Bind bind;
     Cover cover;

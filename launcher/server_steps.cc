@@ -117,6 +117,7 @@ std::vector<wire::LandlockRule> LandlockRules(const PlanContext& context, const 
     // Nothing is in the jail's tree that may not be read; what may be written or executed is said below.
     add("/", landlock::kRead);
     add("/dev", landlock::kRead | landlock::kWriteFile);
+    if (context.writes_id_maps()) add("/proc", landlock::kRead | landlock::kWriteFile);
     for (const PrivateFolder& folder : context.layout.folders) add(folder.path, landlock::kRead | landlock::kWrite);
   } else {
     for (const char* path : {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}) {

@@ -155,7 +155,7 @@ struct PolicyFields {
   StderrRules stderr_rules;
   // Where each field was said: "/limits/processes" -> "files.json:6", "--network", or the ceiling that narrowed it.
   // Entries of lists and maps by their text: "/env/inherit/LC_*". What is not here has its default. Only with
-  // ParseOptions::record_origins; for explain.
+  // ParseOptions::record_origins; for explain and Warnings().
   std::map<std::string, std::string> origins;
   bool narrowed = false;              // by a ceiling: nothing is granted that the lists above don't name
   std::vector<std::string> warnings;  // e.g. an optional entry left out because its variable is unset

@@ -272,6 +272,13 @@ long Pivot() {
   return Call(__NR_chdir, "/");
 }
 
+// A mount of its own, on itself: the flags of the one around it stay as they are.
+long ReadOnly(const char* folder) {
+  RETURN_IF_ERROR(Call(__NR_mount, folder, folder, nullptr, kMountBind, nullptr));
+  return Call(__NR_mount, nullptr, folder, nullptr,
+              kMountRemount | kMountBind | kMountRdOnly | kMountNoSuid | kMountNoDev | kMountNoExec, nullptr);
+}
+
 long Ids() {
   RETURN_IF_ERROR(Call(__NR_setgroups, 0, nullptr));
   RETURN_IF_ERROR(Call(__NR_setresgid, g.run_gid, g.run_gid, g.run_gid));
@@ -373,8 +380,9 @@ long RunStep(const Step& step) {
       return Call(__NR_mount, "tmpfs", Inside(step.path_text.path), "tmpfs", kMountNoSuid | kMountNoDev | kMountNoExec,
                   Text(step.path_text.text));
     case StepKind::kProc:
-      return Call(__NR_mount, "proc", Inside(step.path_text.path), "proc",
-                  kMountRdOnly | kMountNoSuid | kMountNoDev | kMountNoExec, nullptr);
+      return Call(__NR_mount, "proc", Inside(step.proc.path), "proc", step.proc.flags, nullptr);
+    case StepKind::kReadOnlyProcSys:
+      return ReadOnly(Inside(step.path_text.path));
     case StepKind::kPivot:
       return Pivot();
     case StepKind::kReadOnlyRoot:

@@ -136,7 +136,7 @@ TEST(RequestTest, AnUnknownPresetIsAUsageError) {
   Flags flags = FlagsFor("npx");
   flags.preset = "nod";
   EXPECT_THAT(ErrorOf(flags),
-              StartsWith("there is no preset nod; did you mean \"node\"? (there are: default, docker, node"));
+              StartsWith("there is no preset nod; did you mean \"node\"? (there are: browser, default, docker, node"));
   EXPECT_EQ(ExitCodeForRequestError(MakeRequest(flags, HostInProject()).status()), 64);
 }
 

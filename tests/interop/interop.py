@@ -504,6 +504,7 @@ def usable_programs():
     yield Server("usable: Python with the network", "python", "host", (PYTHON, python, "network"), ())
     yield Server("usable: git", "default", "none", ("sh", f"{APP}/usable/git.sh"), ())
     yield Server("usable: C++", "default", "none", (f"{APP}/usable/threads",), ())
+    yield Server("usable: browser", "browser", "none", ("node", f"{APP}/usable/browser.mjs"), ())
 
 
 # Without mounts there is no /dev/shm of the jail's own, and the machine's is refused; without Landlock's newest version no
@@ -537,7 +538,7 @@ def run_usable(server, identity, user):
             expect(not (prefix and left), f"left behind: {left}")
             return ended.stdout
 
-        for tier in ("A", "B"):
+        for tier in ("A",) if server.preset == "browser" else ("A", "B"):
             try:
                 new_folder(folder, identity)
                 control = say((), WORDS_TO_USE[tier])
@@ -605,7 +606,7 @@ def jobs(everyone):
         yield "modern era", run_modern_hosts, (identity, identity is user)
 
 
-PRESETS = ("default", "node", "npx", "python", "uvx")
+PRESETS = ("browser", "default", "node", "npx", "python", "uvx")
 
 
 def policy_file(preset, kind):
@@ -636,6 +637,7 @@ def prepare_app():
         (os.path.join(HERE, "usable", "node.mjs"), "usable/node.mjs"),
         (os.path.join(HERE, "usable", "python.py"), "usable/python.py"),
         (os.path.join(HERE, "usable", "git.sh"), "usable/git.sh"),
+        (os.path.join(HERE, "usable", "browser.mjs"), "usable/browser.mjs"),
         (os.path.join(CACHE, "threads"), "usable/threads"),
     ):
         partial = os.path.join(APP, target + ".new")

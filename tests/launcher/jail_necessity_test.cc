@@ -386,6 +386,23 @@ TEST_F(NecessityTest, TheSocketFiltersKeepAgentsOutOfReachInTierB) {
   EXPECT_THAT(Run(jail, attack, {DropFilter(FilterName::kSocketsNoUnix)}), Succeeded());
 }
 
+TEST_F(NecessityTest, TheKernelsSettingsAreReadOnlyAlsoWhereIdMapsAreWritten) {
+  // Each process sees the settings of its own IPC namespace, and may write them where it made that. With <>, since
+  // Landlock takes > for a change of the file's size.
+  const Words attack = Shell(
+      "unshare --user --map-root-user --ipc /bin/sh -c 'echo mapped; echo 7 1<>/proc/sys/kernel/shmmni && echo ok' "
+      "2>/dev/null");
+  Jail jail = InTier(Tier::kA);
+  EXPECT_EQ(Run(jail, attack, {}).out, "");
+  jail.more = R"(,"syscalls":{"allow":["clone","unshare"]})";
+  EXPECT_EQ(Run(jail, attack, {}).out, "mapped\n");
+  EXPECT_EQ(Run(jail, attack, {Drop(StepKind::kReadOnlyProcSys)}).out, "mapped\nok\n");
+  // To the kernel's root, more than /proc/sys would be open, so that the whole stays read-only.
+  if (!IsRoot()) return;
+  jail.user = "root";
+  EXPECT_EQ(Run(jail, attack, {}).out, "");
+}
+
 TEST_F(NecessityTest, TheSupervisorGuardKeepsTheLimitsOfOurs) {
   // A limit that changes nothing for ours: with --nofile=1 its next ppoll could fail, and the tree end first.
   const Words attack = Shell("prlimit --pid $PPID --core=0:0 2>/dev/null && echo ok");

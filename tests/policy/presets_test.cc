@@ -27,10 +27,10 @@ PolicyFields Preset(const std::string& name, const ParseOptions& options = Host(
 }
 
 TEST(PresetsTest, AreListedInOrder) {
-  EXPECT_THAT(PresetNames(), ElementsAre("default", "docker", "node", "npx", "python", "strict", "uvx"));
+  EXPECT_THAT(PresetNames(), ElementsAre("browser", "default", "docker", "node", "npx", "python", "strict", "uvx"));
   EXPECT_EQ(PresetText("nod").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(PresetText("nod").status().message(),
-            "there is no preset \"nod\"; there are default, docker, node, npx, python, strict, uvx");
+            "there is no preset \"nod\"; there are browser, default, docker, node, npx, python, strict, uvx");
 }
 
 TEST(PresetsTest, EachIsAPolicyAndAsksForTheStrongestTier) {
@@ -43,7 +43,7 @@ TEST(PresetsTest, EachIsAPolicyAndAsksForTheStrongestTier) {
     EXPECT_THAT(PathsOf(fields.filesystem.ro), Contains("/home/u/ws"));
     EXPECT_EQ(fields.filesystem.home, HomeMode::kPrivate);
     EXPECT_EQ(fields.filesystem.tmp, TmpMode::kPrivate);
-    EXPECT_EQ(fields.limits.processes, 512u);
+    EXPECT_EQ(fields.limits.processes, name == "browser" ? 2048u : 512u);
     EXPECT_EQ(fields.limits.open_files, 4096u);
     EXPECT_THAT(fields.env.inherit, IsSupersetOf({"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}));
     EXPECT_THAT(fields.warnings, IsEmpty());
@@ -67,6 +67,17 @@ TEST(PresetsTest, StrictIsStrictAlsoUnderAnother) {
   EXPECT_EQ(both.network, NetworkMode::kHost);
 }
 
+TEST(PresetsTest, OnlyTheBrowserMayMakeNamespaces) {
+  for (const std::string& name : PresetNames()) {
+    const PolicyFields fields = Preset(name);
+    if (name == "browser") {
+      EXPECT_THAT(fields.syscalls_allow, ElementsAre("chroot", "clone", "unshare"));
+    } else {
+      EXPECT_THAT(fields.syscalls_allow, IsEmpty()) << name;
+    }
+  }
+}
+
 TEST(PresetsTest, OnlyTheRunnersHaveTheNetworkAndACache) {
   for (const char* name : {"default", "docker", "node", "python", "strict"}) {
     EXPECT_EQ(Preset(name).network, NetworkMode::kNone) << name;
@@ -80,6 +91,7 @@ TEST(PresetsTest, OnlyTheRunnersHaveTheNetworkAndACache) {
     EXPECT_THAT(PathsOf(fields.filesystem.rx), Contains(cache));  // programs are run from there
     EXPECT_THAT(std::string(*PresetText(name)), HasSubstr("It has the network"));
   }
+  EXPECT_EQ(Preset("browser").network, NetworkMode::kHost);
   EXPECT_EQ(Preset("npx").env.set.at("npm_config_cache"), Preset("npx").filesystem.rw[0].path + "/npm");
   for (const char* folder : {"UV_CACHE_DIR", "UV_TOOL_DIR", "UV_PYTHON_INSTALL_DIR", "UV_TOOL_BIN_DIR"}) {
     EXPECT_TRUE(absl::StartsWith(Preset("uvx").env.set.at(folder), Preset("uvx").filesystem.rw[0].path + "/"))

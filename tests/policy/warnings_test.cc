@@ -24,7 +24,9 @@ WarningContext Machine() {
 }
 
 std::vector<std::string> WarningsOf(const PolicyText& text, const WarningContext& context = Machine()) {
-  const absl::StatusOr<Policy> policy = ParsePolicy(text, Host());
+  ParseOptions options = Host();
+  options.record_origins = true;
+  const absl::StatusOr<Policy> policy = ParsePolicy(text, options);
   EXPECT_TRUE(policy.ok()) << policy.status();
   return policy.ok() ? Warnings(*policy, context) : std::vector<std::string>();
 }
