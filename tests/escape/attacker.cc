@@ -122,10 +122,7 @@ pid_t Keeper() {
   return parent;
 }
 
-}  // namespace bulkhead::escape
-
-int main(int argc, char** argv) {
-  using namespace bulkhead::escape;
+int Main(int argc, char** argv) {
   if (argc == 2 && strcmp(argv[1], "--victim") == 0) BeVictim();
   if (argc > 2 && strcmp(argv[1], "--in-front") == 0) return StandInFront(argv + 2);
   g_words = argv + (argc > 1 ? 2 : 1);
@@ -141,3 +138,7 @@ int main(int argc, char** argv) {
   fprintf(stderr, "attacker: no such attack\n");
   return 3;
 }
+
+}  // namespace bulkhead::escape
+
+int main(int argc, char** argv) { return bulkhead::escape::Main(argc, argv); }

@@ -152,6 +152,7 @@ int MovePages(pid_t pid) { return GotIf(syscall(SYS_move_pages, pid, 0, nullptr,
 int Advise(pid_t pid) {
   const int fd = PidfdOpen(pid);
   if (fd < 0) return Held(errno);
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of the other process.
   const iovec range = {reinterpret_cast<void*>(FirstAddress(pid)), 4096};
   const long result = syscall(440, fd, &range, 1, 20 /* MADV_COLD */, 0);
   return GotIf(result >= 0);
