@@ -92,6 +92,7 @@ class Connection::Impl : public std::enable_shared_from_this<Impl> {
     WatchPeersInput();
   }
   bool Send(std::string line);
+  bool Send(LargeRequest request);
   void CloseInput(bool at_once);
   void Drain() {
     if (!from_.is_open()) return;
@@ -120,6 +121,7 @@ class Connection::Impl : public std::enable_shared_from_this<Impl> {
   void HandleMessage(const Message& message);
   void HandleJunk(absl::string_view line, JunkReason reason);
 
+  bool AfterPush(bool is_taken);
   void FlushSoon();
   void Flush();
   void WaitToWrite();
@@ -311,7 +313,16 @@ void Connection::Impl::HandleJunk(absl::string_view line, JunkReason reason) {
 bool Connection::Impl::Send(std::string line) {
   if (!takes_lines_ || !to_.is_open()) return false;
   if (line.empty() || line.find('\n') != line.size() - 1) return false;
-  if (!queue_.Push(std::move(line))) {
+  return AfterPush(queue_.Push(std::move(line)));
+}
+
+bool Connection::Impl::Send(LargeRequest request) {
+  if (!takes_lines_ || !to_.is_open()) return false;
+  return AfterPush(queue_.Push(request.head(), request.params(), request.tail()));
+}
+
+bool Connection::Impl::AfterPush(bool is_taken) {
+  if (!is_taken) {
     takes_lines_ = false;
     reading_ = Reading::kStopped;
     asio::post(to_.get_executor(), [self = shared_from_this(), waiting = queue_.bytes()] {
@@ -432,6 +443,7 @@ Connection::Connection(Stream from_peer, Stream to_peer, const ConnectionOptions
 Connection::~Connection() { impl_->Close(); }
 void Connection::Start() { impl_->Start(); }
 bool Connection::Send(std::string line) { return impl_->Send(std::move(line)); }
+bool Connection::Send(LargeRequest request) { return impl_->Send(std::move(request)); }
 void Connection::CloseInput(bool at_once) { impl_->CloseInput(at_once); }
 void Connection::Drain() { impl_->Drain(); }
 void Connection::Close() { impl_->Close(); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -153,18 +154,26 @@ absl::string_view WithoutSpaceAround(absl::string_view text) {
   return text;
 }
 
-// Appends valid JSON text on one line. In strings a line feed or carriage return is escaped: what stands raw is white
-// space. In pieces, so that a large text comes from memory once.
+// So large a piece is still in the cache when it is looked at again.
+constexpr std::size_t kPieceBytes = 64u << 10;
+
+// Puts the valid JSON text in [begin, begin + size) on one line. In strings a line feed or carriage return is escaped:
+// what stands raw is white space.
+void PutOnOneLine(char* begin, std::size_t size) {
+  const char* const end = begin + size;
+  for (const char raw : {'\n', '\r'}) {
+    char* at = begin;
+    while ((at = static_cast<char*>(std::memchr(at, raw, static_cast<std::size_t>(end - at)))) != nullptr) *at = ' ';
+  }
+}
+
+// Appends valid JSON text on one line, in pieces.
 void AppendOnOneLine(absl::string_view json, std::string* line) {
-  constexpr std::size_t kPieceBytes = 64u << 10;
   while (!json.empty()) {
     const absl::string_view piece = json.substr(0, kPieceBytes);
     const std::size_t begin = line->size();
     line->append(piece.data(), piece.size());
-    for (const char raw : {'\n', '\r'}) {
-      for (std::size_t at = line->find(raw, begin); at != std::string::npos; at = line->find(raw, at))
-        (*line)[at] = ' ';
-    }
+    PutOnOneLine(&(*line)[begin], piece.size());
     json.remove_prefix(piece.size());
   }
 }
@@ -178,21 +187,27 @@ absl::Status CantWrite(absl::string_view what, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("can't write a JSON-RPC ", what, ": ", why));
 }
 
+// Whether a call can be made of them: `params` has no white space around it, or nothing else.
+absl::Status CheckCall(absl::string_view what, absl::string_view method, absl::string_view params,
+                       absl::string_view first_member) {
+  if (!internal::IsUtf8(method)) return CantWrite(what, "its method is not UTF-8");
+  if (params.empty()) return absl::OkStatus();
+  if (ValidateJson(params) != JsonError::kNone || !IsStructured(params)) {
+    return CantWrite(what, absl::StrCat("the params of ", QuoteJson(method), " are not a JSON object or array"));
+  }
+  if (!first_member.empty() && params.front() != '{') return CantWrite(what, "its params are not a JSON object");
+  return absl::OkStatus();
+}
+
 // {"jsonrpc":"2.0" and `id_member`, method and params.
 absl::StatusOr<std::string> CallLine(absl::string_view what, absl::string_view id_member, absl::string_view method,
                                      absl::string_view params, absl::string_view first_member) {
-  if (!internal::IsUtf8(method)) return CantWrite(what, "its method is not UTF-8");
-  if (!params.empty()) {
-    params = WithoutSpaceAround(params);
-    if (ValidateJson(params) != JsonError::kNone || !IsStructured(params)) {
-      return CantWrite(what, absl::StrCat("the params of ", QuoteJson(method), " are not a JSON object or array"));
-    }
-  }
+  if (const absl::string_view trimmed = WithoutSpaceAround(params); !trimmed.empty()) params = trimmed;
+  if (absl::Status status = CheckCall(what, method, params, first_member); !status.ok()) return status;
   std::string line;
   Reserve(params.size() + method.size() + id_member.size() + first_member.size() + 48, &line);
   absl::StrAppend(&line, "{\"jsonrpc\":\"2.0\"", id_member, ",\"method\":", QuoteJson(method));
   if (!first_member.empty()) {
-    if (!params.empty() && params.front() != '{') return CantWrite(what, "its params are not a JSON object");
     line += ",\"params\":{";
     AppendOnOneLine(first_member, &line);
     if (!params.empty()) params = WithoutSpaceAround(Inside(params));
@@ -272,6 +287,13 @@ ErrorObject Message::error() const {
   return error;
 }
 
+std::string CopyOf(absl::string_view part) {
+  std::string copy;
+  Reserve(part.size(), &copy);
+  copy.assign(part.data(), part.size());
+  return copy;
+}
+
 absl::Status SplitBatch(absl::string_view line, absl::FunctionRef<void(absl::string_view element)> visit) {
   line = WithoutSpaceAround(line);
   if (line.empty() || line[0] != '[' || ValidateJson(line) != JsonError::kNone) {
@@ -290,6 +312,37 @@ absl::Status SplitBatch(absl::string_view line, absl::FunctionRef<void(absl::str
 absl::StatusOr<std::string> RequestLine(std::int64_t id, absl::string_view method, absl::string_view params,
                                         absl::string_view first_member) {
   return CallLine("request", absl::StrCat(",\"id\":", id), method, params, first_member);
+}
+
+absl::StatusOr<LargeRequest> LargeRequest::Make(std::int64_t id, absl::string_view method, std::string params,
+                                                absl::string_view first_member) {
+  const absl::string_view trimmed = WithoutSpaceAround(params);
+  if (absl::Status status = CheckCall("request", method, trimmed.empty() ? " " : trimmed, first_member); !status.ok()) {
+    return status;
+  }
+  LargeRequest request;
+  absl::StrAppend(&request.head_, "{\"jsonrpc\":\"2.0\",\"id\":", id, ",\"method\":", QuoteJson(method),
+                  ",\"params\":");
+  request.tail_ = "}\n";
+  if (!first_member.empty()) {
+    const std::size_t open = static_cast<std::size_t>(trimmed.data() - params.data());
+    const bool is_alone = WithoutSpaceAround(Inside(trimmed)).empty();
+    request.head_ += '{';
+    AppendOnOneLine(first_member, &request.head_);
+    params[open] = is_alone ? ' ' : ',';
+    request.open_ = open;
+  }
+  for (std::size_t at = 0; at < params.size(); at += kPieceBytes) {
+    PutOnOneLine(&params[at], std::min(kPieceBytes, params.size() - at));
+  }
+  request.params_ = std::make_shared<const std::string>(std::move(params));
+  return request;
+}
+
+std::string LargeRequest::OriginalParams() const {
+  std::string params = *params_;
+  if (open_ != std::string::npos) params[open_] = '{';
+  return params;
 }
 
 absl::StatusOr<std::string> NotificationLine(absl::string_view method, absl::string_view params) {

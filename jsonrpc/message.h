@@ -4,7 +4,9 @@
 #ifndef BULKHEAD_JSONRPC_MESSAGE_H_
 #define BULKHEAD_JSONRPC_MESSAGE_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -60,6 +62,9 @@ class Message {
   absl::string_view line_, id_, method_, payload_;
 };
 
+// A copy of such a part, for keeping. Large ones lie in huge pages, where the kernel has them.
+std::string CopyOf(absl::string_view part);
+
 // The elements of a batch, in order; InvalidArgument, before any is visited, if `line` is not a JSON array or is empty.
 absl::Status SplitBatch(absl::string_view line, absl::FunctionRef<void(absl::string_view element)> visit);
 
@@ -71,6 +76,32 @@ absl::Status SplitBatch(absl::string_view line, absl::FunctionRef<void(absl::str
 // of that name is for the caller to see to. What is in params is copied once, into the line.
 absl::StatusOr<std::string> RequestLine(std::int64_t id, absl::string_view method, absl::string_view params,
                                         absl::string_view first_member = "");
+
+// A request with large params, as a line in three parts: head, params, tail. The params are not copied, but written
+// from the memory that they came in, for which new memory costs more than all else that is done to them.
+class LargeRequest {
+ public:
+  // From this size of the params on it is worth it.
+  static constexpr std::size_t kParamsBytesMin = 512u << 10;
+
+  // As RequestLine, of which head, params and tail together are the result, but for white space.
+  static absl::StatusOr<LargeRequest> Make(std::int64_t id, absl::string_view method, std::string params,
+                                           absl::string_view first_member = "");
+
+  const std::string& head() const { return head_; }
+  const std::shared_ptr<const std::string>& params() const { return params_; }
+  const std::string& tail() const { return tail_; }
+  std::size_t size() const { return head_.size() + params_->size() + tail_.size(); }
+  // What was given to Make, but for white space.
+  std::string OriginalParams() const;
+
+ private:
+  LargeRequest() = default;
+  std::string head_, tail_;
+  std::shared_ptr<const std::string> params_;
+  std::size_t open_ = std::string::npos;  // where in params_ a comma took the place of the brace
+};
+
 absl::StatusOr<std::string> NotificationLine(absl::string_view method, absl::string_view params);
 absl::StatusOr<std::string> ResultLine(absl::string_view id, absl::string_view result);
 // Never fails: without a valid id it is null, and data that is not JSON is left out.

@@ -3,6 +3,7 @@
 #define BULKHEAD_JSONRPC_WRITE_QUEUE_H_
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ class WriteQueue {
   // False, and the line is not taken, if more than bytes_max would wait; unless nothing waits: a message that is longer
   // than the queue may still be sent alone. Short lines are joined, so that many of them are one write.
   [[nodiscard]] bool Push(std::string line);
+  // The same for a line in three parts, of which `body` is not copied.
+  [[nodiscard]] bool Push(std::string head, std::shared_ptr<const std::string> body, std::string tail);
 
   // What to write next: up to `views.size()` pieces, in order. Valid until Push, Consume or Clear. Returns how many.
   std::size_t Front(absl::Span<absl::string_view> views) const;
@@ -29,11 +32,19 @@ class WriteQueue {
   std::size_t bytes() const { return bytes_; }
 
  private:
+  struct Chunk {
+    std::string text;
+    std::shared_ptr<const std::string> body;  // instead of it
+    const std::string& bytes() const { return body == nullptr ? text : *body; }
+  };
+  bool HasRoomFor(std::size_t size) const;
+  void Append(std::string text);
+
   std::size_t bytes_max_;
   std::size_t bytes_ = 0;
   std::size_t written_ = 0;  // of the first chunk that is left
   std::size_t first_ = 0;    // chunks before it are written, and empty
-  std::vector<std::string> chunks_;
+  std::vector<Chunk> chunks_;
 };
 
 }  // namespace bulkhead::jsonrpc

@@ -17,6 +17,10 @@ bool MayNeedInput(absl::string_view method) {
   return method == "tools/call" || method == "prompts/get" || method == "resources/read";
 }
 
+absl::Status ConnectionIsClosed(const Client::PendingCall& call) {
+  return absl::UnavailableError(absl::StrCat("cannot send ", call.method, ": the connection is closed"));
+}
+
 }  // namespace
 
 Client::Impl::Impl(asio::any_io_executor executor, ClientOptions the_options, Handlers the_handlers)
@@ -84,8 +88,12 @@ Client::CallRef Client::Impl::Call(absl::string_view method, std::string params,
     status = absl::FailedPreconditionError(absl::StrCat("cannot call ", method, ": not connected to a server"));
   } else {
     call->may_need_input = era == Era::kModern && MayNeedInput(method);
-    status = Send(call, params);
-    if (call->may_need_input) call->params = std::move(params);
+    if (params.size() >= jsonrpc::LargeRequest::kParamsBytesMin && !handlers.on_request_sent) {
+      status = SendLarge(call, std::move(params));
+    } else {
+      status = Send(call, params);
+      if (call->may_need_input) call->params = std::move(params);
+    }
   }
   if (!status.ok()) CompleteSoon(call, std::move(status));
   return call;
@@ -114,8 +122,26 @@ absl::Status Client::Impl::Send(const CallPtr& call, absl::string_view params) {
     handlers.on_request_sent(absl::string_view(*line).substr(0, line->size() - 1));
   }
   if (status.ok() && !connection->Send(*std::move(line))) {
-    status = absl::UnavailableError(absl::StrCat("cannot send ", call->method, ": the connection is closed"));
+    status = ConnectionIsClosed(*call);
   }
+  return Sent(call, std::move(status));
+}
+
+absl::Status Client::Impl::SendLarge(const CallPtr& call, std::string params) {
+  call->id = pending.Register(call);
+  const std::int64_t token = call->on_progress ? call->id : -1;
+  auto request = era == Era::kModern
+                     ? ModernLargeRequest(call->id, call->method, std::move(params), options.info, version, token)
+                     : LegacyLargeRequest(call->id, call->method, std::move(params), token);
+  absl::Status status = request.status();
+  if (status.ok()) {
+    if (call->may_need_input) call->large = *request;
+    if (!connection->Send(*std::move(request))) status = ConnectionIsClosed(*call);
+  }
+  return Sent(call, std::move(status));
+}
+
+absl::Status Client::Impl::Sent(const CallPtr& call, absl::Status status) {
   if (!status.ok()) {
     pending.Take(call->id);
     call->id = 0;

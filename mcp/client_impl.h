@@ -3,6 +3,7 @@
 #define BULKHEAD_MCP_CLIENT_IMPL_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -19,7 +20,9 @@ namespace bulkhead::mcp {
 // One call, through all rounds of input_required; its JSON-RPC id changes with each.
 struct Client::PendingCall {
   std::string method;
-  std::string params;  // kept only where the server may ask for input and the call then has to be repeated
+  // Kept only where the server may ask for input and the call then has to be repeated: one of the two.
+  std::string params;
+  std::optional<jsonrpc::LargeRequest> large;
   CallHandler handler;
   std::function<void(const Progress&)> on_progress;
   Clock::duration timeout{};  // zero: none but deadline_max
@@ -54,6 +57,8 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
   // client.cc
   CallPtr MakeCall(absl::string_view method, absl::Duration timeout, absl::Duration timeout_max, CallHandler handler);
   absl::Status Send(const CallPtr& call, absl::string_view params);  // registers, then writes
+  absl::Status SendLarge(const CallPtr& call, std::string params);
+  absl::Status Sent(const CallPtr& call, absl::Status status);
   void Complete(const CallPtr& call, absl::StatusOr<Reply> reply);
   void CompleteSoon(const CallPtr& call, absl::Status failure);  // not inside this call
   CallPtr TakeFromFlight(std::int64_t id, bool abandon);

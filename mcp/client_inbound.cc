@@ -82,7 +82,7 @@ void Client::Impl::OnReply(const jsonrpc::Message& message) {
   } else if (era == Era::kModern && !call->is_handshake) {
     OnResult(call, message.result());
   } else {
-    Complete(call, Reply{std::string(message.result()), std::nullopt});
+    Complete(call, Reply{jsonrpc::CopyOf(message.result()), std::nullopt});
   }
 }
 
@@ -91,7 +91,7 @@ void Client::Impl::OnResult(const CallPtr& call, absl::string_view result) {
   const auto type = FindMember(result, "resultType");
   const std::string word = type ? StringValue(*type).value_or(std::string(*type)) : "complete";
   if (word == "complete") {
-    Complete(call, Reply{std::string(result), std::nullopt});
+    Complete(call, Reply{jsonrpc::CopyOf(result), std::nullopt});
   } else if (word == "input_required" && call->may_need_input) {
     OnInputRequired(call, result);
   } else {
@@ -235,7 +235,7 @@ void Client::Impl::OnInputRequired(const CallPtr& call, absl::string_view result
 // The same request under a new id, with the answers and the server's state, byte by byte as it was.
 void Client::Impl::RepeatWithInput(const std::shared_ptr<InputRound>& round) {
   const CallPtr& call = round->call;
-  std::string params = call->params.empty() ? "{}" : call->params;
+  std::string params = call->large ? call->large->OriginalParams() : call->params.empty() ? "{}" : call->params;
   if (!round->responses.empty()) {
     std::string responses;
     for (const auto& [key, value] : round->responses) {

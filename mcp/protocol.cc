@@ -1,6 +1,8 @@
 #include "bulkhead/mcp/protocol.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "bulkhead/jsonrpc/json_text.h"
@@ -32,26 +34,33 @@ absl::string_view Trimmed(absl::string_view text) {
 
 absl::Status NotAnObject() { return absl::InvalidArgumentError("the params of a request must be a JSON object"); }
 
-// The metadata of `params` with one member set.
-std::string WithMeta(absl::string_view params, absl::string_view key, absl::string_view value) {
-  const absl::string_view meta = FindMember(params, "_meta").value_or("");
-  return WithMember(IsObject(meta) ? meta : "", key, value);
+// The _meta of params, if there is one and it is an object, with one member set.
+std::string WithMeta(std::optional<absl::string_view> meta, absl::string_view key, absl::string_view value) {
+  return WithMember(IsObject(meta.value_or("")) ? *meta : "", key, value);
 }
 
-std::string ModernMeta(absl::string_view params, const ClientInfo& client, absl::string_view version,
+std::string ModernMeta(std::optional<absl::string_view> own, const ClientInfo& client, absl::string_view version,
                        std::int64_t progress_token) {
-  std::string meta = WithMeta(params, absl::StrCat(kMetaPrefix, "clientCapabilities"), client.capabilities);
+  std::string meta = WithMeta(own, absl::StrCat(kMetaPrefix, "clientCapabilities"), client.capabilities);
   meta = WithMember(meta, absl::StrCat(kMetaPrefix, "clientInfo"), Implementation(client));
   meta = WithMember(meta, absl::StrCat(kMetaPrefix, "protocolVersion"), QuoteJson(version));
   if (progress_token >= 0) meta = WithMember(meta, "progressToken", absl::StrCat(progress_token));
   return meta;
 }
 
-// `params`, valid, with `meta` as its only _meta.
+// A line with `params` and `meta` as their only _meta. Whether params are valid is found out here, at the latest.
 absl::StatusOr<std::string> LineWithMeta(std::int64_t id, absl::string_view method, absl::string_view params,
-                                         absl::string_view meta) {
-  if (FindMember(params, "_meta")) return jsonrpc::RequestLine(id, method, WithMember(params, "_meta", meta));
-  return jsonrpc::RequestLine(id, method, params, absl::StrCat("\"_meta\":", meta));
+                                         bool has_meta, absl::string_view meta) {
+  if (!has_meta) return jsonrpc::RequestLine(id, method, params, absl::StrCat("\"_meta\":", meta));
+  if (!IsJsonObject(params)) return NotAnObject();
+  return jsonrpc::RequestLine(id, method, WithMember(params, "_meta", meta));
+}
+
+absl::StatusOr<jsonrpc::LargeRequest> LargeWithMeta(std::int64_t id, absl::string_view method, std::string params,
+                                                    bool has_meta, absl::string_view meta) {
+  if (!has_meta) return jsonrpc::LargeRequest::Make(id, method, std::move(params), absl::StrCat("\"_meta\":", meta));
+  if (!IsJsonObject(params)) return NotAnObject();
+  return jsonrpc::LargeRequest::Make(id, method, WithMember(params, "_meta", meta));
 }
 
 std::string StringMember(absl::string_view object, absl::string_view key) {
@@ -97,23 +106,44 @@ absl::StatusOr<std::string> ModernParams(absl::string_view params, const ClientI
                                          std::int64_t progress_token) {
   params = Trimmed(params);
   if (!params.empty() && !IsJsonObject(params)) return NotAnObject();
-  return WithMember(params, "_meta", ModernMeta(params, client, version, progress_token));
+  return WithMember(params, "_meta", ModernMeta(FindMember(params, "_meta"), client, version, progress_token));
 }
 
 absl::StatusOr<std::string> ModernRequestLine(std::int64_t id, absl::string_view method, absl::string_view params,
                                               const ClientInfo& client, absl::string_view version,
                                               std::int64_t progress_token) {
   params = Trimmed(params);
-  if (!params.empty() && !IsJsonObject(params)) return NotAnObject();
-  return LineWithMeta(id, method, params, ModernMeta(params, client, version, progress_token));
+  if (!params.empty() && !IsObject(params)) return NotAnObject();
+  const auto meta = FindMember(params, "_meta");
+  return LineWithMeta(id, method, params, meta.has_value(), ModernMeta(meta, client, version, progress_token));
 }
 
 absl::StatusOr<std::string> LegacyRequestLine(std::int64_t id, absl::string_view method, absl::string_view params,
                                               std::int64_t progress_token) {
   params = Trimmed(params);
-  if (!params.empty() && !IsJsonObject(params)) return NotAnObject();
+  if (!params.empty() && !IsObject(params)) return NotAnObject();
   if (progress_token < 0) return jsonrpc::RequestLine(id, method, params);
-  return LineWithMeta(id, method, params, WithMeta(params, "progressToken", absl::StrCat(progress_token)));
+  const auto meta = FindMember(params, "_meta");
+  return LineWithMeta(id, method, params, meta.has_value(),
+                      WithMeta(meta, "progressToken", absl::StrCat(progress_token)));
+}
+
+absl::StatusOr<jsonrpc::LargeRequest> ModernLargeRequest(std::int64_t id, absl::string_view method, std::string params,
+                                                         const ClientInfo& client, absl::string_view version,
+                                                         std::int64_t progress_token) {
+  if (!IsObject(Trimmed(params))) return NotAnObject();
+  const auto own = FindMember(params, "_meta");
+  const std::string meta = ModernMeta(own, client, version, progress_token);
+  return LargeWithMeta(id, method, std::move(params), own.has_value(), meta);
+}
+
+absl::StatusOr<jsonrpc::LargeRequest> LegacyLargeRequest(std::int64_t id, absl::string_view method, std::string params,
+                                                         std::int64_t progress_token) {
+  if (!IsObject(Trimmed(params))) return NotAnObject();
+  if (progress_token < 0) return jsonrpc::LargeRequest::Make(id, method, std::move(params));
+  const auto own = FindMember(params, "_meta");
+  const std::string meta = WithMeta(own, "progressToken", absl::StrCat(progress_token));
+  return LargeWithMeta(id, method, std::move(params), own.has_value(), meta);
 }
 
 ServerInfo ReadServerInfo(absl::string_view result) {

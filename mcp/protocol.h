@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "bulkhead/jsonrpc/message.h"
 
 namespace bulkhead::mcp {
 
@@ -52,6 +53,12 @@ absl::StatusOr<std::string> ModernRequestLine(std::int64_t id, absl::string_view
                                               std::int64_t progress_token);
 absl::StatusOr<std::string> LegacyRequestLine(std::int64_t id, absl::string_view method, absl::string_view params,
                                               std::int64_t progress_token);
+// The same for large params, which are not copied unless they have a _meta of their own.
+absl::StatusOr<jsonrpc::LargeRequest> ModernLargeRequest(std::int64_t id, absl::string_view method, std::string params,
+                                                         const ClientInfo& client, absl::string_view version,
+                                                         std::int64_t progress_token);
+absl::StatusOr<jsonrpc::LargeRequest> LegacyLargeRequest(std::int64_t id, absl::string_view method, std::string params,
+                                                         std::int64_t progress_token);
 
 // Whether `text` is one valid JSON object, which is what params and results have to be.
 bool IsJsonObject(absl::string_view text);

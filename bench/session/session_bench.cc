@@ -107,7 +107,11 @@ std::string NoParams() { return ""; }
 
 // As large as the SDK's request with a text of as many bytes.
 std::string LargeParams(std::size_t bytes) {
-  return absl::StrCat(R"({"name":"t","arguments":{"text":")", std::string(bytes, 'x'), R"("}})");
+  constexpr absl::string_view kHead = R"({"name":"t","arguments":{"text":")", kTail = R"("}})";
+  std::string params;
+  params.reserve(kHead.size() + bytes + kTail.size());  // or making it would take more memory than sending it
+  params.append(kHead.data(), kHead.size()).append(bytes, 'x').append(kTail.data(), kTail.size());
+  return params;
 }
 std::string WantLarge(std::size_t bytes) { return absl::StrCat(R"({"name":"t","arguments":{"bytes":)", bytes, "}}"); }
 

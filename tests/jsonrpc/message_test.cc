@@ -1,13 +1,16 @@
 // What is a JSON-RPC message, what it says, and the lines that are sent.
 #include "bulkhead/jsonrpc/message.h"
 
+#include <cstddef>
 #include <optional>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "bulkhead/jsonrpc/json_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -263,6 +266,51 @@ TEST(Lines, AMemberMayBeAddedToParams) {
   EXPECT_EQ(*RequestLine(1, "x", "{ }", member), head + "{\"a\":1}}\n");
   EXPECT_EQ(*RequestLine(1, "x", "\n{\n\"b\":\n2}", member), head + "{\"a\":1,\"b\": 2}}\n");
   EXPECT_EQ(RequestLine(1, "x", "[1]", member).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+std::string TextOf(const LargeRequest& request) { return request.head() + *request.params() + request.tail(); }
+
+// Whatever RequestLine makes of a text, the three parts together mean the same, on one line, and say how long they are.
+TEST(LargeRequests, AreTheLineOfRequestLine) {
+  for (const char* params :
+       {"{}", " { } ", "{\"a\":1}", "\r\n{\n\"a\" :\r[1,\n2] }\n", "{\"\\n\":\"\\ud800\"}", "[]", "[1]"}) {
+    for (const char* first : {"", "\"m\":{\"n\":\n1}"}) {
+      const auto line = RequestLine(7, "a\"b", params, first);
+      const auto large = LargeRequest::Make(7, "a\"b", params, first);
+      ASSERT_EQ(large.ok(), line.ok()) << params;
+      if (!line.ok()) continue;
+      const std::string text = TextOf(*large);
+      EXPECT_EQ(text.find('\n'), text.size() - 1) << text;
+      EXPECT_EQ(text.find('\r'), std::string::npos) << text;
+      EXPECT_EQ(text.size(), large->size());
+      const auto without_space = [](const std::string& from) { return absl::StrReplaceAll(from, {{" ", ""}}); };
+      EXPECT_EQ(without_space(text), without_space(*line));
+      EXPECT_EQ(large->OriginalParams(), absl::StrReplaceAll(params, {{"\n", " "}, {"\r", " "}}));
+    }
+  }
+}
+
+TEST(LargeRequests, AreNotMadeOfWhatIsNoJson) {
+  for (const char* params : {"", " ", "7", "{", "{}x", "{\"a\":}", "{\"a\":\"\xff\"}", "[1] 2"}) {
+    EXPECT_EQ(LargeRequest::Make(1, "x", params).status().code(), absl::StatusCode::kInvalidArgument) << params;
+    EXPECT_EQ(LargeRequest::Make(1, "x", params, "\"a\":1").status().code(), absl::StatusCode::kInvalidArgument);
+  }
+  EXPECT_EQ(LargeRequest::Make(1, "x", "[1]", "\"a\":1").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(LargeRequest::Make(1, "\xFF", "{}").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(LargeRequests, AreOneLineWhereverTheNewlinesAre) {
+  for (const std::size_t at : {1u, 65534u, 65535u, 65536u, 65537u, 200000u}) {
+    std::string params = "{" + std::string(200'010, ' ') + "\"a\":1}";
+    params[at] = '\n';
+    params[at + 1] = '\r';
+    const char* const bytes = params.data();
+    const auto large = LargeRequest::Make(1, "x", std::move(params), "\"b\":2");
+    ASSERT_TRUE(large.ok());
+    EXPECT_EQ(large->params()->data(), bytes) << "not copied";
+    const std::string text = TextOf(*large);
+    EXPECT_EQ(text.find_first_of("\r\n"), text.size() - 1) << at;
+  }
 }
 
 TEST(Lines, AreNotMadeOfWhatIsNoJson) {

@@ -2,6 +2,7 @@
 #include "bulkhead/jsonrpc/write_queue.h"
 
 #include <array>
+#include <memory>
 #include <random>
 #include <string>
 
@@ -53,6 +54,36 @@ TEST(WriteQueue, JoinsShortLinesAndLeavesLongOnesAlone) {
   EXPECT_EQ(views[1].data(), bytes) << "not copied";
 }
 
+TEST(WriteQueue, TakesALineInThreePartsOrNotAtAll) {
+  for (const int more : {-1, 0, 1}) {
+    WriteQueue queue(100);
+    ASSERT_TRUE(queue.Push("0123456789"));
+    const auto body = std::make_shared<const std::string>(std::string(static_cast<std::size_t>(80 + more), 'b'));
+    EXPECT_EQ(queue.Push("head=", body, "=tail"), more <= 0) << more;
+    EXPECT_EQ(AllOf(queue), more <= 0 ? "0123456789head=" + *body + "=tail" : "0123456789");
+    EXPECT_EQ(queue.bytes(), AllOf(queue).size());
+  }
+}
+
+TEST(WriteQueue, CopiesNoBodyAndLetsItGoWhenItIsWritten) {
+  WriteQueue queue(1 << 20);
+  auto body = std::make_shared<const std::string>("body");
+  const std::weak_ptr<const std::string> weak = body;
+  const char* const bytes = body->data();
+  ASSERT_TRUE(queue.Push("head ", std::move(body), " tail"));
+  ASSERT_TRUE(queue.Push("next"));
+  std::array<absl::string_view, 8> views;
+  ASSERT_EQ(queue.Front(absl::MakeSpan(views)), 3u);
+  EXPECT_EQ(views[1].data(), bytes);
+  EXPECT_EQ(views[2], " tailnext");
+  queue.Consume(8);
+  EXPECT_FALSE(weak.expired());
+  EXPECT_EQ(AllOf(queue), "y tailnext");
+  queue.Consume(1);
+  EXPECT_TRUE(weak.expired());
+  EXPECT_EQ(AllOf(queue), " tailnext");
+}
+
 TEST(WriteQueue, ClearsAll) {
   WriteQueue queue(10);
   ASSERT_TRUE(queue.Push("abc"));
@@ -73,7 +104,13 @@ TEST(WriteQueue, KeepsTheOrder) {
       for (unsigned i = random() % 20; i != 0; --i) {
         std::string line(random() % (random() % 10 == 0 ? 40'000 : 200), static_cast<char>('a' + random() % 26));
         pushed += line;
-        if (!queue.Push(std::move(line))) FAIL();
+        if (random() % 8 == 0) {
+          const std::size_t cut = line.size() / 3;
+          auto body = std::make_shared<const std::string>(line, cut, cut);
+          if (!queue.Push(line.substr(0, cut), std::move(body), line.substr(2 * cut))) FAIL();
+        } else if (!queue.Push(std::move(line))) {
+          FAIL();
+        }
       }
       std::array<absl::string_view, 3> views;
       const std::size_t count = queue.Front(absl::MakeSpan(views));

@@ -1,8 +1,10 @@
 // Client's calls: what is sent, what answers them, how long they may take, and how they are cancelled.
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -104,6 +106,46 @@ TEST_F(LegacyCall, AnAnswerToNothingIsDropped) {
   Say(R"({"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"m"}})");
   EXPECT_THAT(dropped, SizeIs(3));
   EXPECT_EQ(client->junk().lines, 0u) << "these are messages";
+}
+
+constexpr std::size_t kLarge = jsonrpc::LargeRequest::kParamsBytesMin;
+
+// On both sides of the size from which params are not copied.
+TEST_F(LegacyCall, LargeParamsAreSentAsTheyAre) {
+  CallOptions with_progress;
+  with_progress.on_progress = [](const Progress&) {};
+  for (const std::size_t size : {kLarge - 1, kLarge, kLarge + 1, 4 * kLarge}) {
+    const std::string params = absl::StrCat("{\n\"name\":\"", std::string(size - 12, 'x'), "\"}");
+    ASSERT_EQ(params.size(), size);
+    for (const CallOptions& call_options : {CallOptions{}, with_progress}) {
+      const auto call = Call("tools/call", params, call_options);
+      const Json request = Hear("tools/call");
+      EXPECT_EQ(request["params"]["name"], std::string(size - 12, 'x'));
+      EXPECT_EQ(request["params"].contains("_meta"), call_options.on_progress != nullptr);
+      Answer(request, "{}");
+      EXPECT_EQ(call->result(), "{}");
+    }
+  }
+}
+
+TEST_F(ModernCall, LargeParamsGetTheThreeKeysToo) {
+  const std::string text(kLarge, 'x');
+  for (const std::string& params : {absl::StrCat(" { \"name\":\"", text, "\"}\n"),
+                                    absl::StrCat("{\"name\":\"", text, "\",\"_meta\":{\"mine\":1}}")}) {
+    const auto call = Call("tools/call", params);
+    const Json request = Hear("tools/call");
+    EXPECT_EQ(request["params"]["name"], text);
+    EXPECT_EQ(request["params"]["_meta"].size(), absl::StrContains(params, "mine") ? 4u : 3u);
+    Answer(request, "{}");
+    EXPECT_EQ(call->count, 1);
+  }
+  for (const std::string& params : {absl::StrCat("[\"", text, "\"]"), absl::StrCat("{\"name\":\"", text, "}"),
+                                    absl::StrCat("{\"_meta\":{},\"name\":\"", text, "}"), std::string(kLarge, ' ')}) {
+    const auto call = Call("tools/call", params);
+    RunUntilEnded(call);
+    EXPECT_EQ(call->code(), StatusCode::kInvalidArgument) << params.substr(0, 20);
+  }
+  EXPECT_TRUE(HearsNothing());
 }
 
 TEST_F(ModernCall, EveryRequestCarriesTheThreeKeys) {

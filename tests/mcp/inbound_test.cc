@@ -328,6 +328,23 @@ TEST_F(Input, IsGivenUnderTheSameKeysAndANewId) {
   EXPECT_EQ(call->result(), R"({"resultType":"complete","content":[]})");
 }
 
+TEST_F(Input, LargeParamsAreRepeatedAsTheyWere) {
+  const std::string text(jsonrpc::LargeRequest::kParamsBytesMin, 'x');
+  call = Call("tools/call", absl::StrCat(R"({"name":"t","arguments":{"x":")", text, R"("}})"));
+  Json request = Hear("tools/call");
+  for (int round = 0; round < 2; ++round) {
+    Answer(request, R"({"resultType":"input_required","requestState":"s)" + std::to_string(round) + "\"}");
+    const Json again = Hear("tools/call");
+    EXPECT_NE(again["id"], request["id"]);
+    EXPECT_EQ(again["params"]["requestState"], "s" + std::to_string(round));
+    EXPECT_EQ(again["params"]["name"], "t");
+    EXPECT_EQ(again["params"]["arguments"]["x"], text);
+    request = again;
+  }
+  Answer(request, R"({"resultType":"complete","content":[]})");
+  EXPECT_EQ(call->count, 1);
+}
+
 TEST_F(Input, OnlyAStateIsRepeatedAtOnce) {
   BeginWith(R"({"resultType":"input_required","requestState":"s1"})");
   const Json second = Hear("tools/call");
