@@ -1,4 +1,5 @@
 // call: one tool, its result.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "bulkhead/cli/suggest.h"
 #include "bulkhead/cli/talk.h"
 #include "bulkhead/jsonrpc/json_text.h"
+#include "bulkhead/mcp/protocol.h"
 
 namespace bulkhead::cli {
 namespace {
@@ -72,12 +74,42 @@ std::string ResultForPeople(absl::string_view result) {
   return text;
 }
 
+// After a failure: which arguments the tool does not declare, and which it must have. It may take them all the same.
+void ExplainArguments(absl::string_view arguments, absl::string_view tool) {
+  const absl::string_view schema = jsonrpc::FindMember(tool, "inputSchema").value_or("");
+  const absl::string_view properties = jsonrpc::FindMember(schema, "properties").value_or("");
+  std::vector<std::string> declared, given;
+  const auto collect = [](absl::string_view object, std::vector<std::string>* names) {
+    jsonrpc::ForEachMember(object, [names](const jsonrpc::JsonMember& member) {
+      names->push_back(jsonrpc::StringValue(absl::StrCat("\"", member.key, "\"")).value_or(""));
+      return true;
+    });
+  };
+  collect(properties, &declared);
+  collect(arguments, &given);
+  const auto is_in = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  std::vector<std::string> others;  // that may have been meant
+  for (const std::string& name : declared) {
+    if (!is_in(given, name)) others.push_back(name);
+  }
+  for (const std::string& name : given) {
+    if (declared.empty() || is_in(declared, name)) continue;
+    Complain(absl::StrCat(TextMember(tool, "name"), " declares no argument ", Quote(name), DidYouMean(name, others)));
+  }
+  for (const std::string& name : mcp::StringArray(jsonrpc::FindMember(schema, "required").value_or(""))) {
+    if (is_in(given, name)) continue;
+    Complain(absl::StrCat(TextMember(tool, "name"), " needs the argument ", Quote(name)));
+  }
+}
+
 }  // namespace
 
 int CallCommand(const Flags& flags) {
-  if (flags.arguments && (!IsJson(*flags.arguments) || !absl::StartsWith(*flags.arguments, "{"))) {
-    return FailUsage(absl::InvalidArgumentError("--arguments must be a JSON object, such as {\"path\":\"/srv/a\"}"),
-                     "call");
+  if (flags.arguments) {
+    const absl::Status status = CheckJsonObject("--arguments", *flags.arguments, R"({"path":"/srv/a"})");
+    if (!status.ok()) return FailUsage(status, "call");
   }
   std::unique_ptr<Talk> talk;
   if (const int code = Talk::Begin(Command::kCall, flags, &talk); code != 0) return code;
@@ -90,13 +122,16 @@ int CallCommand(const Flags& flags) {
   const auto reply = talk->Call(
       "tools/call", absl::StrCat("{\"name\":", jsonrpc::QuoteJson(*flags.tool), ",\"arguments\":", arguments, "}"));
   if (!reply.ok()) return Fail(reply.status(), kExitFailed);
+  const bool has_failed = reply->error || jsonrpc::FindMember(reply->result, "isError").value_or("") == "true";
   if (reply->error) {
+    ExplainArguments(arguments, *tool);
     if (flags.json) PrintResult(absl::StrCat("{\"error\":", ErrorJson(*reply->error), "}\n"));
     return FailAnswered("tools/call", *reply->error);
   }
   const int printed = PrintResult(flags.json ? absl::StrCat(reply->result, "\n") : ResultForPeople(reply->result));
   if (printed != 0) return printed;
-  return jsonrpc::FindMember(reply->result, "isError").value_or("") == "true" ? kExitAnsweredError : 0;
+  if (has_failed) ExplainArguments(arguments, *tool);
+  return has_failed ? kExitAnsweredError : 0;
 }
 
 }  // namespace bulkhead::cli

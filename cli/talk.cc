@@ -17,6 +17,7 @@ namespace {
 constexpr std::chrono::milliseconds kQuietTime(700), kRefreshTime(1000);
 constexpr std::chrono::seconds kTailTime(5);  // a server that takes longer to start may have said why
 constexpr std::size_t kProgressColumnsMax = 78;
+constexpr std::size_t kShownBytesMax = 60;  // of what somebody typed
 
 absl::string_view LastLine(absl::string_view text) {
   const std::size_t newline = text.rfind('\n');
@@ -67,6 +68,22 @@ mcp::EraChoice EraOf(const Flags& flags) {
       return mcp::EraChoice::kModern;
   }
   return mcp::EraChoice::kAuto;
+}
+
+std::string ProgressText(const mcp::Progress& progress) {
+  return absl::StrCat(progress.progress, progress.total ? absl::StrCat(" of ", *progress.total) : "",
+                      progress.message.empty() ? "" : ": ", progress.message);
+}
+
+absl::Status CheckJsonObject(absl::string_view flag, absl::string_view text, absl::string_view example) {
+  if (jsonrpc::ValidateJson(text) != jsonrpc::JsonError::kNone) {
+    // Most often it is the shell that has taken the quotation marks away.
+    return absl::InvalidArgumentError(absl::StrCat(flag, " is not JSON: ", text.substr(0, kShownBytesMax),
+                                                   text.size() > kShownBytesMax ? "..." : "",
+                                                   "; in a shell put it in single quotes: ", flag, " '", example, "'"));
+  }
+  if (absl::StripLeadingAsciiWhitespace(text).substr(0, 1) == "{") return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(flag, " must be a JSON object, such as ", example));
 }
 
 Talk::Talk(const Flags& flags, Loaded loaded) : flags_(flags), program_(flags.rest.front()) {
@@ -123,10 +140,7 @@ mcp::CallOptions Talk::MakeCallOptions() {
   mcp::CallOptions options;
   if (flags_.timeout) options.timeout = *flags_.timeout;
   if (isatty(STDERR_FILENO) == 1) {
-    options.on_progress = [this](const mcp::Progress& progress) {
-      progress_ = absl::StrCat(progress.progress, progress.total ? absl::StrCat(" of ", *progress.total) : "",
-                               progress.message.empty() ? "" : ": ", progress.message);
-    };
+    options.on_progress = [this](const mcp::Progress& progress) { progress_ = ProgressText(progress); };
   }
   return options;
 }

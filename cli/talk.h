@@ -66,6 +66,11 @@ class Talk {
 
 mcp::EraChoice EraOf(const Flags& flags);
 
+// "3 of 10: indexing"
+std::string ProgressText(const mcp::Progress& progress);
+// Ok if `text`, which `flag` was given, is a JSON object; else what it is instead, with `example`.
+absl::Status CheckJsonObject(absl::string_view flag, absl::string_view text, absl::string_view example);
+
 // `text` from a server, so that it can't drive the terminal: control characters but newline and tab are escaped. As it
 // is when stdout is no terminal.
 std::string Harmless(absl::string_view text);

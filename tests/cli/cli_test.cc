@@ -126,7 +126,8 @@ INSTANTIATE_TEST_SUITE_P(
                       WrongUsage{{"check"}, "check needs a FILE"}, WrongUsage{{"tools"}, "tools needs a COMMAND"},
                       WrongUsage{{"call", "x"}, "call needs --tool"},
                       WrongUsage{{"call", "--tool", "t", "--arguments", "[]", "x"}, "must be a JSON object"},
-                      WrongUsage{{"request", "--method", "m", "--params", "{", "x"}, "must be a JSON object"},
+                      WrongUsage{{"request", "--method", "m", "--params", "{", "x"},
+                                 "--params is not JSON: {; in a shell put it in single quotes: --params '{\""},
                       WrongUsage{{"tools", "--report", "f", "x"}, "no flag --report"},
                       WrongUsage{{"check", "--json", "x"}, "no flag --json"}, WrongUsage{{"doctor", "x"}, "too many"},
                       WrongUsage{{"presets", "ndoe"}, "did you mean \"node\"?"}));

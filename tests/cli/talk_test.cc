@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 using Words = std::vector<std::string>;
@@ -110,6 +111,22 @@ TEST_F(TalkTest, AToolThatIsNotThereIsNamedWithTheNearest) {
   EXPECT_EQ(result.err, "bulkhead: the server has no tool ehco; did you mean \"echo\"?\n");
 }
 
+TEST_F(TalkTest, AnArgumentThatTheToolDoesNotHaveIsNamedAfterAFailure) {
+  const Result result = Ask({"call", "--tool", "echo", "--arg", "txet=a door"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("bulkhead: echo declares no argument txet; did you mean \"text\"?\n"),
+                                HasSubstr("bulkhead: echo needs the argument text\n")));
+  // Not what is right, and nothing when all went well.
+  const Result failed = Ask({"call", "--tool", "read_file", "--arg", "path=/nowhere"});
+  EXPECT_EQ(failed.exit_code, 1);
+  EXPECT_EQ(failed.err, "");
+}
+
+TEST_F(TalkTest, JsonMayHaveSpaceAroundIt) {
+  EXPECT_EQ(Ask({"call", "--tool", "echo", "--arguments", "\n {\"text\":\"x\"}\n"}).out, "x\n");
+  EXPECT_EQ(Ask({"request", "--method", "ping", "--params", " {}\n"}).out, "{}\n");
+}
+
 TEST_F(TalkTest, TheServerIsInTheJail) {
   const std::string secret = home_.Write("secret", "the secret");
   const Result inside = Ask({"call", "--tool", "read_file", "--arg", "path=" + secret});
@@ -135,6 +152,8 @@ TEST_F(TalkTest, AnErrorOfTheServerIsOne) {
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_EQ(result.out, "");
   EXPECT_THAT(result.err, HasSubstr("the server answered no/such with an error: "));
+  EXPECT_THAT(result.err, Not(HasSubstr("did you mean")));
+  EXPECT_THAT(Ask({"request", "--method", "tools/lst"}).err, HasSubstr("bulkhead: did you mean tools/list?\n"));
   const auto json = nlohmann::json::parse(Ask({"request", "--json", "--method", "no/such"}).out);
   EXPECT_EQ(json["response"]["error"]["code"], -32601);
 }

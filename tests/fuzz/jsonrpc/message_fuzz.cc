@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <string>
 #include <variant>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "bulkhead/jsonrpc/json_text.h"
 #include "bulkhead/jsonrpc/message.h"
 #include "nlohmann/json.hpp"
@@ -77,6 +79,32 @@ void CheckMessage(const Message& message, absl::string_view line) {
 }
 
 }  // namespace
+// The line in three parts is there for the same params, is one line, and means the same.
+void CheckLargeRequest(absl::string_view params, absl::string_view first_member) {
+  if (params.empty()) return;
+  const auto line = RequestLine(1, "m", params, first_member);
+  const auto large = LargeRequest::Make(1, "m", std::string(params), first_member);
+  FUZZ_CHECK(line.ok() == large.ok());
+  if (!line.ok()) return;
+  const std::string text = large->head() + *large->params() + large->tail();
+  FUZZ_CHECK(text.size() == large->size() && text.find_first_of("\r\n") == text.size() - 1);
+  const auto is = Message::Parse(text), should_be = Message::Parse(*line);
+  FUZZ_CHECK(is.index() == should_be.index());
+  const auto* const message = std::get_if<Message>(&is);
+  if (message == nullptr) return;
+  std::vector<std::string> members, wanted;
+  const auto collect = [](absl::string_view of, std::vector<std::string>* into) {
+    FUZZ_CHECK(ForEachMember(of, [into](const JsonMember& member) {
+      into->push_back(absl::StrCat(member.key, ":", member.value));
+      return true;
+    }));
+  };
+  collect(message->params(), &members);
+  collect(std::get<Message>(should_be).params(), &wanted);
+  FUZZ_CHECK(members == wanted);
+  FUZZ_CHECK(ValidateJson(large->OriginalParams()) == JsonError::kNone);
+}
+
 }  // namespace bulkhead::jsonrpc
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -95,6 +123,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // As params, result and data, whatever the bytes are.
   const auto request = jsonrpc::RequestLine(1, "m", line);
   if (request.ok()) FUZZ_CHECK(std::holds_alternative<jsonrpc::Message>(jsonrpc::Message::Parse(*request)));
+  jsonrpc::CheckLargeRequest(line, "");
+  jsonrpc::CheckLargeRequest(line, "\"_\":1");
   const auto result = jsonrpc::ResultLine(line, line);
   if (result.ok()) FUZZ_CHECK(std::holds_alternative<jsonrpc::Message>(jsonrpc::Message::Parse(*result)));
   const std::string error = jsonrpc::ErrorLine(line, {1, std::string(line), std::string(line)});
