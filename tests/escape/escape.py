@@ -358,6 +358,7 @@ def bubblewrap(stage, _):
 
 def firejail(stage, _):
     return ["firejail", "--quiet", "--noprofile", "--net=none", "--caps.drop=all", "--seccomp", "--nonewprivs"] + [
+        "--keep-var-tmp",  # where the stage lies
         f"--blacklist={stage.path('home')}",
         f"--read-only={stage.path('data')}",
     ]
@@ -405,7 +406,7 @@ def main():
     names = [name for name in names if all(word in name for word in words)]
     unknown = [name for name in NOT_PROMISED if name not in names] if not words else []
     started = time.monotonic()
-    passed, failed, untried = 0, len(unknown), 0
+    passed, failed, untried, got = 0, len(unknown), 0, {}
     for name in unknown:
         print(f"FAILED  not_promised.json names {name}, which is no attack")
     with concurrent.futures.ProcessPoolExecutor(3) as pool:
@@ -417,6 +418,8 @@ def main():
                 if words or matrix:
                     print(f"untried {attack}, {person.name}: {row['control']}")
                 continue
+            for wall, said in row.items():
+                got.setdefault(wall, []).append(said == "got")
             if matrix:
                 cells = [f"{wall} {'GOT' if said == 'got' else said.split(':')[0]}" for wall, said in row.items() if wall != "control"]
                 print(f"{attack:40} {person.name:5} {', '.join(cells)}")
@@ -430,6 +433,9 @@ def main():
                 else:
                     failed += 1
                     print(f"FAILED  {attack}, tier {tier}, {person.name}: it got what it wanted")
+    if matrix:
+        sums = [f"{wall} {sum(cells)} of {len(cells)}" for wall, cells in got.items() if wall != "control"]
+        print(f"attackers that got what they wanted: {', '.join(sums)}")
     print(f"{len(names)} attacks, {untried} could not be tried here; they took {time.monotonic() - started:.0f} s")
     print(f"{passed} passed, {failed} failed")
     return 0 if passed and not failed else 1

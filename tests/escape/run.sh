@@ -16,8 +16,9 @@ export PYTHONDONTWRITEBYTECODE=1 BULKHEAD_TEST_USER=${BULKHEAD_TEST_USER:-bulkhe
   exit 1
 }
 
-# Where every user can start them.
-BULKHEAD_ESCAPE_TOOLS=$(mktemp -d -p /var/tmp)
+# Where every user can start them; firejail lets them start nothing in /var/tmp.
+if [[ $EUID -eq 0 ]]; then tools=/opt; else tools=/var/tmp; fi
+BULKHEAD_ESCAPE_TOOLS=$(mktemp -d -p "$tools")
 export BULKHEAD_ESCAPE_TOOLS
 made_user=
 finish() {
