@@ -105,6 +105,10 @@ std::vector<FailureText> NamespaceFailures(const std::string& remedy) {
                     " (EACCES): user namespaces are forbidden here by a security module; \"bulkhead doctor\" says "
                     "which; ",
                     remedy)},
+      {EROFS, 125,
+       absl::StrCat(what, " (EROFS): /proc is read-only here, as in some containers, and so are the id maps in it; ",
+                    remedy)},
+      {ENOENT, 125, absl::StrCat(what, " (ENOENT): /proc is not mounted here; mount it; ", remedy)},
       {ENOSPC, 125,
        absl::StrCat(what, " (ENOSPC): the limit in /proc/sys/user/max_user_namespaces is reached; raise it; ", remedy)},
       {EUSERS, 125, absl::StrCat(what, " (EUSERS): namespaces are nested too deeply; ", remedy)},
@@ -527,6 +531,15 @@ class PlanMaker {
   void AddInitStepsWithoutJail(StepsMaker& steps) {
     steps.Init(MakeStep(wire::StepKind::kSeal),
                {"seal", "keep the server from reading the memory of keeper and jail init", "", {}, false});
+    steps.Init(MakeStep(wire::StepKind::kChildren),
+               {"children",
+                "find the list of a process's children",
+                "",
+                {{ENOENT, 125,
+                  "cannot end what a server leaves behind: /proc is not mounted here, or this kernel doesn't list the "
+                  "children of a process in it (CONFIG_PROC_CHILDREN); mount it, or use tier A"},
+                 {0, 125, "cannot end what a server leaves behind: its processes can't be listed"}},
+                false});
     wire::Step drop = MakeStep(wire::StepKind::kDropCapabilities);
     // CAP_KILL, CAP_SETGID, CAP_SETUID: to end a server of another uid, and to become it.
     if (context_.identity.other_than_caller()) drop.words[0] = 1u << 5 | 1u << 6 | 1u << 7;

@@ -81,7 +81,8 @@ enum class StepKind : uint16_t {
   kReadOnlyProcSys,  // where /proc itself is not read-only
   kPivot,
   kReadOnlyRoot,
-  kSeal,  // the init: not dumpable
+  kSeal,      // the init: not dumpable
+  kChildren,  // tiers B and C: the kernel lists a process's children, or what the server leaves behind can't be ended
   kDropCapabilities,
   // The server's process, before exec.
   kSession,

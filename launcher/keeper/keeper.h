@@ -65,6 +65,8 @@ void InitMain();
 // g.wait_status). Children of children come to us as they lose their parents, because we are PID 1 or a child
 // subreaper; a direct child that is not reaped can't have its pid reused, so signalling by pid is safe here.
 void KillAndReapAll();
+// An error if it couldn't, for want of the list that it works by.
+long LookForChildren();
 // SIGTERM, then SIGCONT, to every process below us; pids are pinned by pidfd and checked again before the signal.
 void TerminateAllBelow();
 // Reaps what has ended; notes the server's status. True while there are children.

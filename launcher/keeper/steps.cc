@@ -390,6 +390,8 @@ long RunStep(const Step& step) {
                   kMountRemount | kMountBind | kMountRdOnly | kMountNoSuid | kMountNoDev, nullptr);
     case StepKind::kSeal:
       return Call(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+    case StepKind::kChildren:
+      return LookForChildren();
     case StepKind::kDropCapabilities:
       return DropCapabilities(step.words[0]);
     case StepKind::kSession:

@@ -112,16 +112,30 @@ bool ReapEnded() {
   }
 }
 
+long LookForChildren() {
+  const auto self = static_cast<uint64_t>(Call(__NR_getpid));
+  const long list = OpenChildren(self, self);
+  if (!IsError(list)) Close(list);
+  return IsError(list) ? list : 0;
+}
+
 void KillAndReapAll() {
   const int self = static_cast<int>(Call(__NR_getpid));
-  const long list = self == 1 ? -1 : OpenChildren(self, self);
+  const long list = self == 1 ? 0 : OpenChildren(self, self);
+  if (IsError(list)) {
+    // As a rule LookForChildren has failed, too, and there is no server: what is below us was there before us.
+    int status;
+    if (g.server_pid > 0 && !g.leader_gone) {
+      Call(__NR_kill, g.server_pid, kSigKill);
+      if (Call(__NR_wait4, g.server_pid, &status, 0, nullptr) > 0) NoteStatus(g.server_pid, status);
+    }
+    return;
+  }
   for (;;) {
     if (self == 1) {
       Call(__NR_kill, -1, kSigKill);
-    } else if (!IsError(list)) {
+    } else {
       ForEachPid(list, [](int pid) { Call(__NR_kill, pid, kSigKill); });
-    } else if (g.server_pid > 0) {
-      Call(__NR_kill, g.server_pid, kSigKill);  // can't happen after the check at the start; better than nothing
     }
     // At least one is dying: wait for it, take what else has ended, look again.
     int status;
@@ -130,7 +144,7 @@ void KillAndReapAll() {
     if (pid > 0) NoteStatus(static_cast<int>(pid), status);
     if (!ReapEnded()) break;
   }
-  if (list >= 0) Close(list);
+  if (self != 1) Close(list);
 }
 
 void TerminateAllBelow() {

@@ -82,6 +82,19 @@ TEST_F(FallbackTest, WhereNamespacesCanBeMadeButNothingMounted) {
   }
 }
 
+TEST_F(FallbackTest, WhereNoIdMapCanBeWritten) {
+  // As root the first to notice is the step that shows the person's files as the server's own.
+  ExpectRefusal("--proc read-only", "A", IsRoot() ? "EROFS" : "(EROFS): /proc is read-only here", "--require B");
+  ExpectTier("--proc read-only", "B", "B");
+}
+
+// The ladder of the lower tiers ends what /proc lists.
+TEST_F(FallbackTest, WithoutProcNothingIsStarted) {
+  ExpectRefusal("--proc none", "A", IsRoot() ? "ENOENT" : "(ENOENT): /proc is not mounted here", "--require B");
+  for (const char* tier : {"B", "C"})
+    ExpectRefusal("--proc none", tier, "cannot end what a server leaves behind", "mount it");
+}
+
 TEST_F(FallbackTest, WithoutLandlock) {
   ExpectRefusal("--landlock", "A", "cannot enforce landlock: this kernel has none", "--require C");
   ExpectRefusal("--landlock", "B", "cannot enforce landlock: this kernel has none", "--require C");

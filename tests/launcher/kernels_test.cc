@@ -1,8 +1,7 @@
 // The real command on many kernels and in many containers, imitated by tests/programs/deny.cc: for each combination the
 // tier that is reached, what the report says of it, and what a server gets that reads a key of the person's.
 //
-// Not imitated: a uid_map that can't be written, and a /proc that isn't there (no call fails alone for these). ABIs of
-// Landlock beyond this kernel's own are not here: a plan for them is tested in plan_test, but not run.
+// ABIs of Landlock beyond this kernel's own are not here: a plan for them is tested in plan_test, but not run.
 #include <stdlib.h>
 #include <sys/wait.h>
 
@@ -31,6 +30,8 @@ constexpr Lack kLacks[] = {
     {"Mount", "--call mount=EPERM", Lack::Leaves::kNoNamespaces},
     {"Fsmount", "--call fsmount=ENOSYS", Lack::Leaves::kNoNamespaces},
     {"PivotRoot", "--call pivot_root=EPERM", Lack::Leaves::kNoNamespaces},
+    {"UidMaps", "--proc read-only", Lack::Leaves::kNoNamespaces},
+    {"Proc", "--proc none", Lack::Leaves::kNothing},
     {"Clone3", "--call clone3=ENOSYS", Lack::Leaves::kNamespaces},
     {"PidfdOpen", "--call pidfd_open=ENOSYS", Lack::Leaves::kNothing},
     {"MemfdExec", "--call execveat=EACCES", Lack::Leaves::kNothing},

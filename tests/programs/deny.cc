@@ -1,17 +1,21 @@
 // deny: runs a program where some system calls fail, to imitate a kernel or a container that lacks them.
 //
-//   deny [--userns] [--namespaces] [--landlock] [--landlock-abi N] [--call NAME=ERRNO]... COMMAND [ARG...]
+//   deny [--userns] [--namespaces] [--landlock] [--landlock-abi N] [--proc HOW] [--call NAME=ERRNO]... COMMAND [ARG...]
 //
 //   --userns        clone and unshare with CLONE_NEWUSER fail with EPERM, clone3 with ENOSYS (as Docker and Ubuntu do:
 //                   a filter can't look into clone3's arguments)
 //   --namespaces    the same for every CLONE_NEW flag, and EPERM for mount, umount2, pivot_root and setns
 //   --landlock      landlock_create_ruleset fails with ENOSYS
 //   --landlock-abi N  the kernel says that its Landlock has this ABI; a process of ours answers in its place
+//   --proc read-only  nothing in /proc can be written, so that no uid_map can (as AppArmor does on Ubuntu 24.04)
+//   --proc none     /proc is an empty folder
 //   --call N=E      the call named N fails with E: EPERM, ENOSYS, EACCES, EINVAL or ENOMEM
 //
+// The user namespace that --proc takes, unless root starts it, shows the user as himself and gives the command nothing.
 // The calls are those of this machine's own architecture; there is no second one inside. Exit code 2 for wrong use;
 // else the command's. Libc only.
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -23,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -151,11 +156,42 @@ void AnswerVersion(int listener, int abi) {
   }
 }
 
+void Write(const char* path, const char* text) {
+  const int fd = open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0 || write(fd, text, strlen(text)) < 0) Fail(path, strerror(errno));
+  close(fd);
+}
+
+void MapOneself(const char* path, unsigned id) {
+  char map[32];
+  snprintf(map, sizeof map, "%u %u 1", id, id);
+  Write(path, map);
+}
+
+void ChangeProc(const char* how) {
+  const unsigned uid = geteuid(), gid = getegid();
+  if (unshare(CLONE_NEWNS | (uid == 0 ? 0 : CLONE_NEWUSER)) != 0) Fail("unshare", strerror(errno));
+  if (uid != 0) {
+    MapOneself("/proc/self/uid_map", uid);
+    Write("/proc/self/setgroups", "deny");
+    MapOneself("/proc/self/gid_map", gid);
+  }
+  const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+  const bool none = strcmp(how, "none") == 0;
+  if (!none && strcmp(how, "read-only") != 0) Fail("--proc is none or read-only, not", how);
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      (none ? mount("none", "/proc", "tmpfs", flags | MS_RDONLY, nullptr)
+            : mount(nullptr, "/proc", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | flags, nullptr)) != 0) {
+    Fail("mount", strerror(errno));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   LoadNumber();
   int i = 1, abi = 0;
+  const char* proc = nullptr;
   for (; i < argc && strncmp(argv[i], "--", 2) == 0; ++i) {
     if (strcmp(argv[i], "--userns") == 0) {
       DenyNamespaces(CLONE_NEWUSER);
@@ -168,6 +204,8 @@ int main(int argc, char** argv) {
     } else if (strcmp(argv[i], "--landlock-abi") == 0 && i + 1 < argc) {
       abi = atoi(argv[++i]);
       AskAboutVersion();
+    } else if (strcmp(argv[i], "--proc") == 0 && i + 1 < argc) {
+      proc = argv[++i];
     } else if (strcmp(argv[i], "--call") == 0 && i + 1 < argc) {
       DenyNamed(argv[++i]);
     } else {
@@ -176,6 +214,7 @@ int main(int argc, char** argv) {
   }
   if (i >= argc) Fail("no command", "see the head of tests/programs/deny.cc");
   Return(SECCOMP_RET_ALLOW);
+  if (proc != nullptr) ChangeProc(proc);
   const int listener = Install(abi == 0 ? 0 : SECCOMP_FILTER_FLAG_NEW_LISTENER);
   if (abi != 0) AnswerVersion(listener, abi);  // the listener is closed by exec
   execvp(argv[i], argv + i);
