@@ -153,7 +153,7 @@ TEST(ModernRequestLine, HasTheParamsOfModernParamsOnce) {
     for (const std::int64_t token : {-1, 0}) {
       const std::string line = *ModernRequestLine(7, "m", params, kClient, "2026-07-28", token);
       EXPECT_EQ(line.find('\n'), line.size() - 1) << line;
-      const auto message = jsonrpc::Message::Parse(line.substr(0, line.size() - 1));
+      const auto message = jsonrpc::Message::Parse(absl::string_view(line).substr(0, line.size() - 1));
       ASSERT_TRUE(std::holds_alternative<jsonrpc::Message>(message)) << line;
       const std::string written(std::get<jsonrpc::Message>(message).params());
       const std::string wanted = *ModernParams(params, kClient, "2026-07-28", token);

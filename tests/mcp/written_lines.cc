@@ -39,8 +39,7 @@ class Recorder {
 
   void Written(int fd, const iovec* pieces, int count, std::size_t bytes) {
     struct stat status;
-    const char* const folder = std::getenv("BULKHEAD_MCP_LINES");
-    if (folder == nullptr || fstat(fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return;
+    if (folder_.empty() || fstat(fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return;
     const std::lock_guard<std::mutex> lock(mutex_);
     Conversation& conversation = conversations_[status.st_ino];
     for (int i = 0; i != count && bytes != 0; ++i) {
@@ -48,7 +47,7 @@ class Recorder {
       conversation.partial.append(static_cast<const char*>(pieces[i].iov_base), taken);
       bytes -= taken;
     }
-    std::ofstream file(std::string(folder) + "/" + std::to_string(getpid()) + ".jsonl", std::ios::app);
+    std::ofstream file(folder_ + "/" + std::to_string(getpid()) + ".jsonl", std::ios::app);
     std::size_t begin = 0;
     for (std::size_t end; (end = conversation.partial.find('\n', begin)) != std::string::npos; begin = end + 1) {
       Record(file, &conversation, conversation.partial.substr(begin, end - begin));
@@ -78,6 +77,8 @@ class Recorder {
     file << record.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
   }
 
+  // Read once, while nobody changes the environment.
+  const std::string folder_ = Environment("BULKHEAD_MCP_LINES");
   std::mutex mutex_;
   std::map<ino_t, Conversation> conversations_;
 };
