@@ -1,7 +1,8 @@
 // A LaunchPlan is everything that happens between the host's call and the server's first instruction, fixed in
 // advance: flat lists of steps for the keeper, the jail init and the server, once for each tier that the policy
 // accepts. It is built and checked in the host, which is the last place that allocates; the keeper only carries it out
-// and reports a failure as {step, errno}. It does not decide what is allowed: see policy/policy.h.
+// and reports a failure as {step, errno}. It does not decide what is allowed: see policy/policy.h. Policy and command
+// are the operator's configuration: never build them from a model's output or a server's answers.
 #ifndef BULKHEAD_LAUNCHER_PLAN_H_
 #define BULKHEAD_LAUNCHER_PLAN_H_
 

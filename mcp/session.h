@@ -70,6 +70,8 @@ struct SessionOptions {
 // Threads: everything on one thread at a time, that of the executor (a strand, if several threads run it). Handlers run
 // there too, unless they have an executor of their own, and never inside a call of this. They may destroy the Session.
 // BuildLaunchPlan and Launch run on that thread, too: some milliseconds a start.
+//
+// What a server answers is data: don't make policies, commands or CommandRequests of it (see SECURITY.md).
 class Session {
  public:
   Session(asio::any_io_executor executor, policy::Policy policy, policy::CommandRequest request,

@@ -12,7 +12,8 @@
 
 namespace bulkhead::policy {
 
-// What the host asks for.
+// What the host asks for. The operator's configuration only: never a command, a folder or a variable that a model or a
+// server's answer named.
 struct CommandRequest {
   std::vector<std::string> argv;  // argv[0] is the program: an absolute path, a relative path with '/', or a bare name
   std::string cwd;                // absolute; empty: the policy's default, else `host_cwd`
