@@ -70,7 +70,7 @@ std::string ResultForPeople(absl::string_view result) {
     return true;
   });
   const auto structured = jsonrpc::FindMember(result, "structuredContent");
-  if (text.empty() && structured) text = absl::StrCat(*structured, "\n");
+  if (text.empty() && structured) text = absl::StrCat(Harmless(*structured), "\n");
   return text;
 }
 

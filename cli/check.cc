@@ -57,7 +57,7 @@ int CheckCommand(const Flags& flags) {
       absl::StrAppend(&out, policy.status().message(), "\n");
     }
   }
-  const int printed = PrintResult(out);
+  const int printed = PrintText(out);
   return printed != 0 ? printed : all_fine ? 0 : kExitCheckFailed;
 }
 

@@ -5,6 +5,7 @@
 #include "bulkhead/cli/commands.h"
 #include "bulkhead/cli/output.h"
 #include "bulkhead/launcher/features.h"
+#include "bulkhead/policy/text.h"
 #include "nlohmann/json.hpp"
 
 namespace bulkhead::cli {
@@ -36,8 +37,9 @@ std::string AsText(const launcher::DoctorReport& report, const Style& style) {
   std::string out;
   for (const launcher::FeatureCheck& check : report.checks) {
     absl::StrAppend(&out, check.available ? style.Good("yes") : style.Weak("no "), "  ", check.name,
-                    std::string(columns - check.name.size() + 2, ' '), check.detail, "\n");
-    if (!check.remedy.empty()) absl::StrAppend(&out, std::string(columns + 7, ' '), "-> ", check.remedy, "\n");
+                    std::string(columns - check.name.size() + 2, ' '), policy::Visible(check.detail), "\n");
+    if (!check.remedy.empty())
+      absl::StrAppend(&out, std::string(columns + 7, ' '), "-> ", policy::Visible(check.remedy), "\n");
   }
   absl::StrAppend(&out, "\n");
   if (!report.any_tier) {

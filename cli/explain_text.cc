@@ -6,23 +6,26 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
 #include "bulkhead/cli/explain.h"
 #include "bulkhead/cli/words.h"
+#include "bulkhead/policy/text.h"
 
 namespace bulkhead::cli {
 namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-// A heading, and below it rows of columns, or `none` when there are none.
+// A heading, and below it rows of columns, or `none` when there are none. Each is what a terminal may be shown.
 class Page {
  public:
   explicit Page(const Style& style) : style_(style) {}
 
-  void Section(absl::string_view heading, const Rows& rows, absl::string_view none = "none") {
-    absl::StrAppend(&text_, text_.empty() ? "" : "\n", style_.Bold(heading), "\n");
+  void Section(absl::string_view heading, Rows rows, absl::string_view none = "none") {
+    absl::StrAppend(&text_, text_.empty() ? "" : "\n", style_.Bold(policy::Visible(heading)), "\n");
+    for (std::vector<std::string>& row : rows) {
+      for (std::string& cell : row) cell = policy::Visible(cell);
+    }
     if (rows.empty()) absl::StrAppend(&text_, "  ", none, "\n");
     std::vector<std::size_t> columns;
     for (const std::vector<std::string>& row : rows) {
@@ -58,8 +61,7 @@ Rows CommandRows(const Prepared& prepared) {
   for (std::size_t i = 1; i < command.argv.size(); ++i) arguments.push_back(Quote(command.argv[i]));
   rows.push_back({"arguments", arguments.empty() ? "none" : absl::StrJoin(arguments, " ")});
   if (!prepared.plan.command_line().empty()) {
-    rows.push_back({"line", absl::StrReplaceAll(EscapeControls(prepared.plan.command_line()),
-                                                {{"\n", "\\x0a"}, {"\t", "\\x09"}})});
+    rows.push_back({"line", prepared.plan.command_line()});
   }
   rows.push_back({"folder", Quote(command.cwd)});
   rows.push_back({"policy", Quote(prepared.policy->name)});

@@ -67,11 +67,11 @@ void AppendForPeople(std::string* out, const Offer& offer, absl::string_view ele
   const std::string name = TextMember(element, offer.name);
   std::string title = TextMember(element, "title");
   if (title.empty() && absl::string_view(offer.name) != "name") title = TextMember(element, "name");
-  absl::StrAppend(out, style.Bold(Harmless(name)), title.empty() ? "" : "  ", Harmless(title), "\n");
+  absl::StrAppend(out, style.Bold(Harmless(name, "")), title.empty() ? "" : "  ", Harmless(title, ""), "\n");
   const std::string arguments =
       absl::string_view(offer.capability) == "tools" ? SchemaArguments(element) : PromptArguments(element);
   const std::string indent(kIndent, ' ');
-  if (!arguments.empty()) AppendWrapped(out, indent, kIndent, Harmless(absl::StrCat("arguments: ", arguments)));
+  if (!arguments.empty()) AppendWrapped(out, indent, kIndent, Harmless(absl::StrCat("arguments: ", arguments), ""));
   const std::string description = Harmless(TextMember(element, "description"));
   for (const absl::string_view line : absl::StrSplit(description, '\n', absl::SkipWhitespace())) {
     AppendWrapped(out, indent, kIndent, line);

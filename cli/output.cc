@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "bulkhead/policy/text.h"
 
 namespace bulkhead::cli {
 namespace {
@@ -42,7 +42,8 @@ bool IsPlain(absl::string_view word) {
 void Complain(absl::string_view message) {
   while (absl::EndsWith(message, "\n")) message.remove_suffix(1);
   std::string text;
-  for (const absl::string_view line : absl::StrSplit(message, '\n')) absl::StrAppend(&text, "bulkhead: ", line, "\n");
+  for (const absl::string_view line : absl::StrSplit(message, '\n'))
+    absl::StrAppend(&text, "bulkhead: ", policy::Visible(line, "\t"), "\n");
   WriteAll(STDERR_FILENO, text);
 }
 
@@ -64,29 +65,10 @@ int PrintResult(absl::string_view text) {
   return kExitFailed;
 }
 
-std::string Quote(absl::string_view word) {
-  if (IsPlain(word)) return std::string(word);
-  // U+0080 to U+009F are control characters too (ECMA-48), which Utf8SafeCHexEscape lets through.
-  for (std::size_t i = 0; i + 1 < word.size(); ++i) {
-    const auto next = static_cast<unsigned char>(word[i + 1]);
-    if (word[i] == '\xc2' && next >= 0x80 && next <= 0x9f) return absl::StrCat("\"", absl::CHexEscape(word), "\"");
-  }
-  return absl::StrCat("\"", absl::Utf8SafeCHexEscape(word), "\"");
-}
+int PrintText(absl::string_view text) { return PrintResult(policy::Visible(text, "\n")); }
 
-std::string EscapeControls(absl::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    const bool is_c1 = c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
-    if (is_c1 || (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f) {
-      absl::StrAppend(&out, "\\x", absl::BytesToHexString(text.substr(i, is_c1 ? 2 : 1)));
-      if (is_c1) ++i;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
+std::string Quote(absl::string_view word) {
+  return IsPlain(word) ? std::string(word) : policy::Quote(word, absl::string_view::npos);
 }
 
 void AppendWrapped(std::string* out, absl::string_view left, std::size_t indent, absl::string_view text) {

@@ -17,7 +17,8 @@ inline constexpr int kExitUsage = 64;
 inline constexpr int kExitFailed = 125;
 inline constexpr int kExitRefused = 126;
 
-// Every line of `message` on stderr, each after "bulkhead: ". A stderr that can't be written is ignored.
+// Every line of `message` on stderr, each after "bulkhead: ", with what a terminal wouldn't show as itself written out
+// (policy/text.h). A stderr that can't be written is ignored.
 void Complain(absl::string_view message);
 // The status's message, then `exit_code`, to be returned from main.
 int Fail(const absl::Status& status, int exit_code);
@@ -27,11 +28,11 @@ int FailUsage(const absl::Status& status, absl::string_view command);
 // The whole result on stdout. Returns 0, or complains and returns kExitFailed.
 int PrintResult(absl::string_view text);
 
-// `word` as it is when it is plain; else in double quotes, with everything that could confuse a terminal escaped.
-std::string Quote(absl::string_view word);
+// The same for people: what a terminal wouldn't show as itself is written out, all but line breaks.
+int PrintText(absl::string_view text);
 
-// `text` with what drives a terminal escaped, lines and tabs kept.
-std::string EscapeControls(absl::string_view text);
+// `word` as it is when it is plain; else in double quotes, escaped as policy::Quote does, and never cut.
+std::string Quote(absl::string_view word);
 
 // Appends `left`, then `text` broken into lines at its spaces; the later ones begin below `text`, at `indent`, which is
 // how many columns `left` takes.

@@ -93,7 +93,7 @@ int RequestCommand(const Flags& flags) {
   if (!result.ok()) return FailLaunch(Command::kRequest, result.status());
   const mcp::Reply& reply = result->reply;
   int code = 0;
-  if (!flags.json && !reply.error) code = PrintResult(absl::StrCat(reply.result, "\n"));
+  if (!flags.json && !reply.error) code = PrintResult(absl::StrCat(Harmless(reply.result), "\n"));
   if (flags.json) {
     code = PrintResult(absl::StrCat("{\"request\":", result->raw_request, ",\"response\":", result->raw_response));
   }

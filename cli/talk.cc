@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "bulkhead/cli/output.h"
 #include "bulkhead/jsonrpc/json_text.h"
+#include "bulkhead/policy/text.h"
 
 namespace bulkhead::cli {
 namespace {
@@ -41,9 +43,10 @@ ProgressLine::~ProgressLine() {
 void ProgressLine::Show() {
   if (!is_terminal_) return;
   is_shown_ = true;
-  std::string line = EscapeControls(text_());
-  if (line.size() > kProgressColumnsMax) line.resize(kProgressColumnsMax);
-  line = absl::StrCat("\r\x1b[K", line);
+  std::string line = policy::Visible(text_());
+  std::size_t end = std::min(line.size(), kProgressColumnsMax);
+  while (end > 0 && end < line.size() && (line[end] & 0xC0) == 0x80) --end;  // whole characters
+  line = absl::StrCat("\r\x1b[K", line.substr(0, end));
   (void)!write(STDERR_FILENO, line.data(), line.size());
 }
 
@@ -164,8 +167,8 @@ bool Talk::Offers(absl::string_view capability) const {
 
 // --- Words ---
 
-std::string Harmless(absl::string_view text) {
-  return isatty(STDOUT_FILENO) == 1 ? EscapeControls(text) : std::string(text);
+std::string Harmless(absl::string_view text, absl::string_view kept) {
+  return isatty(STDOUT_FILENO) == 1 ? policy::Visible(text, kept) : std::string(text);
 }
 
 std::string TextMember(absl::string_view object, absl::string_view key) {
@@ -179,8 +182,8 @@ std::string ErrorJson(const jsonrpc::ErrorObject& error) {
 }
 
 int FailAnswered(absl::string_view method, const jsonrpc::ErrorObject& error) {
-  Complain(absl::StrCat("the server answered ", method, " with an error: ", EscapeControls(error.message), " (code ",
-                        error.code, ")", error.data.empty() ? "" : absl::StrCat(": ", EscapeControls(error.data))));
+  Complain(absl::StrCat("the server answered ", method, " with an error: ", error.message, " (code ", error.code, ")",
+                        error.data.empty() ? "" : absl::StrCat(": ", error.data)));
   return kExitAnsweredError;
 }
 

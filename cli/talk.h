@@ -71,9 +71,9 @@ std::string ProgressText(const mcp::Progress& progress);
 // Ok if `text`, which `flag` was given, is a JSON object; else what it is instead, with `example`.
 absl::Status CheckJsonObject(absl::string_view flag, absl::string_view text, absl::string_view example);
 
-// `text` from a server, so that it can't drive the terminal: control characters but newline and tab are escaped. As it
-// is when stdout is no terminal.
-std::string Harmless(absl::string_view text);
+// `text` from a server, so that it can't drive the terminal, nor hide anything there: policy::Visible. As it is when
+// stdout is no terminal.
+std::string Harmless(absl::string_view text, absl::string_view kept = "\n\t");
 // The member `key` of the JSON object `object` as text; empty if it has none.
 std::string TextMember(absl::string_view object, absl::string_view key);
 // The error of a server's answer: complains, and returns kExitAnsweredError.

@@ -18,6 +18,7 @@
 #include "bulkhead/launcher/linux.h"
 #include "bulkhead/launcher/process.h"
 #include "bulkhead/launcher/secrets.h"
+#include "bulkhead/policy/text.h"
 
 namespace bulkhead::launcher {
 namespace {
@@ -39,8 +40,8 @@ absl::StatusOr<UniqueFd> OpenReport(const std::string& path) {
   fd.reset(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600));
   if (fd.valid() && MoveAboveTargets(fd)) return fd;
   const int error = errno;
-  return absl::FailedPreconditionError(absl::StrCat(
-      "cannot write the report to \"", path, "\": ", error == ELOOP ? "it is a symbolic link" : strerror(error)));
+  return absl::FailedPreconditionError(absl::StrCat("cannot write the report to ", policy::Quote(path), ": ",
+                                                    error == ELOOP ? "it is a symbolic link" : strerror(error)));
 }
 
 // Empty when there is no parent to watch: PID 1 of a container has none, nor has a process whose parent is outside of

@@ -12,6 +12,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "bulkhead/launcher/unique_fd.h"
+#include "bulkhead/policy/text.h"
 
 namespace bulkhead::launcher {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 constexpr std::size_t kBlockBytes = 256 << 10;
 
 absl::Status Refused(const std::string& path, absl::string_view why) {
-  return absl::PermissionDeniedError(absl::StrCat("can't check the content of \"", path, "\": ", why));
+  return absl::PermissionDeniedError(absl::StrCat("can't check the content of ", policy::Quote(path), ": ", why));
 }
 
 bool SameState(const struct stat& a, const struct stat& b) {

@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "bulkhead/launcher/unique_fd.h"
+#include "bulkhead/policy/text.h"
 
 namespace bulkhead::launcher {
 namespace {
@@ -24,10 +25,12 @@ namespace {
 constexpr int kOpenAttemptsMax = 1000;
 
 absl::Status CantUse(absl::string_view path, absl::string_view at, int error) {
-  const std::string where = at == path ? "" : absl::StrCat(" at \"", at, "\"");
+  const std::string where = at == path ? "" : absl::StrCat(" at ", policy::Quote(at));
   if (error == ENOENT)
-    return absl::NotFoundError(absl::StrCat("\"", path, "\" does not exist", where.empty() ? "" : ": nothing", where));
-  return absl::PermissionDeniedError(absl::StrCat("can't look at \"", path, "\"", where, ": ", std::strerror(error)));
+    return absl::NotFoundError(
+        absl::StrCat(policy::Quote(path), " does not exist", where.empty() ? "" : ": nothing", where));
+  return absl::PermissionDeniedError(
+      absl::StrCat("can't look at ", policy::Quote(path), where, ": ", std::strerror(error)));
 }
 
 // Walks `path` link by link. Fills `resolved` as far as it gets. Looks at each component once: this is most of what a
@@ -99,15 +102,15 @@ absl::StatusOr<ResolvedPath> ResolvePathBeneath(absl::string_view path, absl::st
     found.reset(static_cast<int>(syscall(SYS_openat2, folder.get(), relative.c_str(), &how, sizeof how)));
   }
   if (!found.valid() && errno == EXDEV) {
-    return absl::PermissionDeniedError(absl::StrCat("\"", path, "\" leads out of \"", beneath,
-                                                    "\" through a link, to \"", resolved->real,
-                                                    "\"; name the real path in the policy if that is what you want"));
+    return absl::PermissionDeniedError(absl::StrCat(policy::Quote(path), " leads out of ", policy::Quote(beneath),
+                                                    " through a link, to ", policy::Quote(resolved->real),
+                                                    "; name the real path in the policy if that is what you want"));
   }
   if (!found.valid()) return CantUse(path, path, errno);
   struct stat info;
   if (fstat(found.get(), &info) != 0) return CantUse(path, path, errno);
   if (info.st_dev != resolved->info.st_dev || info.st_ino != resolved->info.st_ino) {
-    return absl::PermissionDeniedError(absl::StrCat("\"", path, "\" changes while it is looked at"));
+    return absl::PermissionDeniedError(absl::StrCat(policy::Quote(path), " changes while it is looked at"));
   }
   return resolved;
 }

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "bulkhead/launcher/unique_fd.h"
+#include "bulkhead/policy/text.h"
 
 namespace bulkhead::launcher {
 namespace {
@@ -49,8 +50,8 @@ absl::Status MakeFolders(const std::vector<FolderToMake>& folders) {
       const std::string part = folder.path.substr(0, end);
       const int error = MakeFolder(part, is_last ? 0700 : 0755, is_last ? folder.owner : std::nullopt);
       if (error == 0) continue;
-      return absl::FailedPreconditionError(absl::StrCat(
-          "cannot make the folder \"", part, "\": ", error == EEXIST ? "something else is there" : strerror(error)));
+      return absl::FailedPreconditionError(absl::StrCat("cannot make the folder ", policy::Quote(part), ": ",
+                                                        error == EEXIST ? "something else is there" : strerror(error)));
     } while (end != std::string::npos);
   }
   return absl::OkStatus();

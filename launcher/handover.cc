@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "bulkhead/policy/text.h"
 
 namespace bulkhead::launcher {
 namespace {
@@ -31,7 +32,8 @@ bool WriteAll(int fd, absl::string_view content) {
 
 absl::StatusOr<UniqueFd> OpenStderrFile(const std::string& path) {
   const auto refuse = [&path](absl::string_view why) {
-    return absl::FailedPreconditionError(absl::StrCat("cannot append the server's stderr to \"", path, "\": ", why));
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot append the server's stderr to ", policy::Quote(path), ": ", why));
   };
   // O_NONBLOCK: the open of a fifo must fail, not wait for a reader.
   UniqueFd fd = OpenWithoutLinks(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);

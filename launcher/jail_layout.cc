@@ -12,6 +12,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "bulkhead/policy/text.h"
 
 namespace bulkhead::launcher {
 namespace {
@@ -93,9 +94,9 @@ class Maker {
     if (!resolved.ok()) return Refuse(grant, resolved.status());
     const mode_t type = resolved->info.st_mode & S_IFMT;
     if (type != S_IFDIR && type != S_IFREG && type != S_IFSOCK) {
-      return Refuse(grant,
-                    absl::PermissionDeniedError(absl::StrCat(
-                        "\"", grant.path, "\" is a device or a FIFO; only files, folders and sockets can be granted")));
+      return Refuse(grant, absl::PermissionDeniedError(
+                               absl::StrCat(policy::Quote(grant.path),
+                                            " is a device or a FIFO; only files, folders and sockets can be granted")));
     }
     Put({*std::move(resolved), access, grant.origin, false, to_be_made});
     return absl::OkStatus();
@@ -172,8 +173,8 @@ class Maker {
     if (!resolved.ok() || !resolved->is_folder()) return "";
     for (const SymlinkOnPath& link : resolved->links) links_[link.at] = link.text;
     if (grants_.count(resolved->real) != 0) {
-      layout_.warnings.push_back(absl::StrCat("\"", path, "\" is granted as it is (", grants_[resolved->real].origin,
-                                              "), so the server has no private one"));
+      layout_.warnings.push_back(absl::StrCat(policy::Quote(path), " is granted as it is (",
+                                              grants_[resolved->real].origin, "), so the server has no private one"));
       return "";
     }
     layout_.folders.push_back({resolved->real, mode, origin});
@@ -264,19 +265,19 @@ class Maker {
     const absl::string_view verb = how == Covered::How::kProtect ? "protect" : "hide";
     const mode_t type = path.info.st_mode & S_IFMT;
     if (type != S_IFDIR && type != S_IFREG && (type != S_IFSOCK || how == Covered::How::kProtect)) {
-      return absl::StrCat("cannot ", verb, " \"", path.asked_for, "\": it is neither a file nor a folder");
+      return absl::StrCat("cannot ", verb, " ", policy::Quote(path.asked_for), ": it is neither a file nor a folder");
     }
     if (type != S_IFDIR && path.info.st_nlink > 1) {
-      return absl::StrCat("cannot ", verb, " \"", path.asked_for, "\": it has ", path.info.st_nlink,
+      return absl::StrCat("cannot ", verb, " ", policy::Quote(path.asked_for), ": it has ", path.info.st_nlink,
                           " names (hard links), and the server may reach it by another; make a copy of it and put that "
                           "in its place");
     }
     if (how == Covered::How::kHide) return "";  // what a link then leads to is the server's own
     for (const SymlinkOnPath& link : path.links) {
       if (OutermostWritable(link.at.substr(0, link.at.rfind('/'))) == nullptr) continue;
-      return absl::StrCat("cannot protect \"", path.asked_for, "\": \"", link.at,
-                          "\" is a link, which the server could replace by another; protect the real path, \"",
-                          path.real, "\", or put that in the link's place");
+      return absl::StrCat("cannot protect ", policy::Quote(path.asked_for), ": ", policy::Quote(link.at),
+                          " is a link, which the server could replace by another; protect the real path, ",
+                          policy::Quote(path.real), ", or put that in the link's place");
     }
     return "";
   }
@@ -290,7 +291,8 @@ class Maker {
       absl::StatusOr<ResolvedPath> resolved = ResolvePath(folder);
       if (!resolved.ok()) return absl::PermissionDeniedError(absl::StrCat(origin, ": ", resolved.status().message()));
       if (resolved->real != folder) {
-        return absl::PermissionDeniedError(absl::StrCat(origin, ": \"", folder, "\" changes while it is looked at"));
+        return absl::PermissionDeniedError(
+            absl::StrCat(origin, ": ", policy::Quote(folder), " changes while it is looked at"));
       }
       covered_[folder] = {*std::move(resolved), Covered::How::kPin, origin};
     }

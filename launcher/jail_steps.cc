@@ -11,6 +11,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "bulkhead/launcher/plan_context.h"
+#include "bulkhead/policy/text.h"
 
 namespace bulkhead::launcher {
 
@@ -102,7 +103,7 @@ class JailMaker {
     made_.insert(path);
     wire::Step step = MakeStep(StepKind::kFolder);
     step.path_mode = {writer_.Text(path), mode};
-    steps_.Init(step, {"folder", absl::StrCat("make the folder \"", path, "\" in the jail"), "", {}, false});
+    steps_.Init(step, {"folder", absl::StrCat("make the folder ", policy::Quote(path), " in the jail"), "", {}, false});
   }
 
   void File(const std::string& path, const std::string& content, const std::string& why) {
@@ -111,7 +112,8 @@ class JailMaker {
     made_.insert(path);
     wire::Step step = MakeStep(StepKind::kFile);
     step.file = {writer_.Text(path), 0644, writer_.Text(content), static_cast<std::uint32_t>(content.size())};
-    steps_.Init(step, {"file", absl::StrCat("make the file \"", path, "\" in the jail", why), "", {}, false});
+    steps_.Init(step,
+                {"file", absl::StrCat("make the file ", policy::Quote(path), " in the jail", why), "", {}, false});
   }
 
   void Symlink(const std::string& path, const std::string& text) {
@@ -119,7 +121,7 @@ class JailMaker {
     Folder(path.substr(0, path.rfind('/')));
     made_.insert(path);
     Text(StepKind::kSymlink, path, text,
-         {"link", absl::StrCat("link \"", path, "\" to \"", text, "\""), "", {}, false});
+         {"link", absl::StrCat("link ", policy::Quote(path), " to ", policy::Quote(text)), "", {}, false});
   }
 
   // The folder or empty file that is mounted on. Its place may lie in a granted tree (then it is there) or not; what
@@ -137,8 +139,9 @@ class JailMaker {
     } else {
       step.file = {writer_.Text(path), 0644, 0, 0};
     }
-    steps_.Init(step,
-                {is_folder ? "folder" : "file", absl::StrCat("make a mount point for \"", path, "\""), "", {}, false});
+    steps_.Init(
+        step,
+        {is_folder ? "folder" : "file", absl::StrCat("make a mount point for ", policy::Quote(path)), "", {}, false});
   }
 
   void Mount(const Granted& granted, std::uint64_t attributes, StepsMaker::About about) {
@@ -161,7 +164,7 @@ class JailMaker {
     step.tree.mount_attributes = bind.mount_attributes;
     step.tree.owner_slot = OwnerSlot(granted);
     step.tree.slot = next_slot_++;
-    steps_.Keeper(step, {"open", absl::StrCat("open \"", granted.path.real, "\" for the jail"), about.origin,
+    steps_.Keeper(step, {"open", absl::StrCat("open ", policy::Quote(granted.path.real), " for the jail"), about.origin,
                          GrantFailures(granted.path.asked_for), false});
     return static_cast<std::int32_t>(step.tree.slot);
   }
@@ -212,7 +215,7 @@ class JailMaker {
     MountPoint(folder.path, true);
     Text(StepKind::kTmpfs, folder.path, absl::StrCat("mode=", folder.mode, ",size=", kTmpSize),
          {"tmpfs",
-          absl::StrCat("mount a private \"", folder.path, "\" (", kTmpSize, " at most)"),
+          absl::StrCat("mount a private ", policy::Quote(folder.path), " (", kTmpSize, " at most)"),
           folder.origin,
           {},
           true});
@@ -223,8 +226,8 @@ class JailMaker {
     if (!granted.access.write) attributes |= MOUNT_ATTR_RDONLY;
     if (!granted.access.execute) attributes |= MOUNT_ATTR_NOEXEC;
     Mount(granted, attributes,
-          {"bind", absl::StrCat("grant \"", granted.path.real, "\": ", AccessWords(granted.access)), granted.origin,
-           GrantFailures(granted.path.asked_for), false});
+          {"bind", absl::StrCat("grant ", policy::Quote(granted.path.real), ": ", AccessWords(granted.access)),
+           granted.origin, GrantFailures(granted.path.asked_for), false});
   }
 
   void EmptyFile() {
@@ -261,18 +264,18 @@ class JailMaker {
     switch (covered.how) {
       case Covered::How::kPin:
         step.cover.how = wire::CoverKind::kPin;
-        steps_.Init(step, {"pin", absl::StrCat("keep \"", path, "\" from being renamed"), covered.origin,
+        steps_.Init(step, {"pin", absl::StrCat("keep ", policy::Quote(path), " from being renamed"), covered.origin,
                            ChangedSince("cannot pin \"", path), false});
         return;
       case Covered::How::kProtect:
         step.cover.how = wire::CoverKind::kProtect;
-        steps_.Init(step, {"protect", absl::StrCat("protect \"", path, "\": read-only after all"), covered.origin,
-                           ChangedSince("cannot protect \"", path), false});
+        steps_.Init(step, {"protect", absl::StrCat("protect ", policy::Quote(path), ": read-only after all"),
+                           covered.origin, ChangedSince("cannot protect \"", path), false});
         return;
       case Covered::How::kHide:
         step.cover.how = wire::CoverKind::kHide;
-        steps_.Init(step, {"hide", absl::StrCat("hide \"", path, "\": there, but empty and unreadable"), covered.origin,
-                           ChangedSince("cannot hide \"", path), false});
+        steps_.Init(step, {"hide", absl::StrCat("hide ", policy::Quote(path), ": there, but empty and unreadable"),
+                           covered.origin, ChangedSince("cannot hide \"", path), false});
         return;
     }
   }

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "bulkhead/launcher/handover.h"
+#include "bulkhead/policy/text.h"
 
 namespace bulkhead::launcher {
 namespace {
@@ -69,7 +70,7 @@ bool HoldsKeeperBytes(int fd) {
 
 absl::StatusOr<UniqueFd> OpenInstalledKeeper(const std::string& path) {
   const auto refuse = [&path](absl::string_view why) {
-    return absl::FailedPreconditionError(absl::StrCat("\"", path, "\" ", why));
+    return absl::FailedPreconditionError(absl::StrCat(policy::Quote(path), " ", why));
   };
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
   if (!fd.valid()) return refuse(absl::StrCat("can't be opened: ", strerror(errno)));
@@ -107,13 +108,14 @@ absl::Status ExecuteKeeper(absl::FunctionRef<int(int fd)> execute) {
       if (installed_error == 0) return absl::OkStatus();
     }
     absl::StrAppend(&why_not, why_not.empty() ? "" : "; ",
-                    installed.ok() ? absl::StrCat("\"", path, "\" can't be run: ", strerror(installed_error))
+                    installed.ok() ? absl::StrCat(policy::Quote(path), " can't be run: ", strerror(installed_error))
                                    : std::string(installed.status().message()));
   }
-  return absl::FailedPreconditionError(absl::StrCat(
-      "cannot start the keeper: this system does not let a program be run from memory (", refused_call, ": ",
-      strerror(error), "), and no installed copy can be used: ", why_not, "; install this build's keeper as \"",
-      kInstalledKeepers[0], "\", owned by root with mode 0755, or set the sysctl vm.memfd_noexec to 0 or 1"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot start the keeper: this system does not let a program be run from memory (", refused_call,
+                   ": ", strerror(error), "), and no installed copy can be used: ", why_not,
+                   "; install this build's keeper as ", policy::Quote(kInstalledKeepers[0]),
+                   ", owned by root with mode 0755, or set the sysctl vm.memfd_noexec to 0 or 1"));
 }
 
 }  // namespace bulkhead::launcher

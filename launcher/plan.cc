@@ -20,6 +20,7 @@
 #include "bulkhead/launcher/report_json.h"
 #include "bulkhead/launcher/seccomp/filters.h"
 #include "bulkhead/launcher/seccomp/policy_filters.h"
+#include "bulkhead/policy/text.h"
 
 namespace bulkhead::launcher {
 namespace {
@@ -54,13 +55,13 @@ absl::StatusOr<Identity> ChooseIdentity(const policy::PolicyFields& policy, cons
   }
   const std::optional<Account> account = FindAccount(policy.user);
   if (!account.has_value()) {
-    return absl::PermissionDeniedError(
-        absl::StrCat("/user: there is no account \"", policy.user, "\" in /etc/passwd; make it, or use \"auto\""));
+    return absl::PermissionDeniedError(absl::StrCat("/user: there is no account ", policy::Quote(policy.user),
+                                                    " in /etc/passwd; make it, or use \"auto\""));
   }
   if (!features.is_root) {
     if (account->uid == geteuid()) return identity;
-    return absl::PermissionDeniedError(absl::StrCat("/user: only root can run a server as \"", policy.user,
-                                                    "\"; use \"auto\", or start as that user"));
+    return absl::PermissionDeniedError(absl::StrCat("/user: only root can run a server as ", policy::Quote(policy.user),
+                                                    "; use \"auto\", or start as that user"));
   }
   identity.run_as = wire::RunAs::kFixed;
   identity.run_uid = identity.inside_uid = account->uid;
@@ -231,9 +232,10 @@ class PlanMaker {
     const absl::StatusOr<Content> content = ReadContent(file);
     if (!content.ok()) return content.status();
     if (content->sha256 != digest) {
-      return absl::PermissionDeniedError(absl::StrCat(
-          context_.policy.name, ": the content of \"", file, "\" is not what /command/sha256 has for \"", pinned,
-          "\"; its SHA-256 is ", content->sha256, "; install the pinned version, or pin this one if you trust it"));
+      return absl::PermissionDeniedError(absl::StrCat(context_.policy.name, ": the content of ", policy::Quote(file),
+                                                      " is not what /command/sha256 has for ", policy::Quote(pinned),
+                                                      "; its SHA-256 is ", content->sha256,
+                                                      "; install the pinned version, or pin this one if you trust it"));
     }
     context_.pinned.push_back({file, content->info});
     return absl::OkStatus();
@@ -281,15 +283,17 @@ class PlanMaker {
       return absl::PermissionDeniedError(absl::StrCat("cannot use the working folder: ", resolved.status().message()));
     }
     if (asked_for && !is_folder) {
-      return absl::PermissionDeniedError(absl::StrCat("cannot use the working folder: \"", cwd, "\" is not a folder"));
+      return absl::PermissionDeniedError(
+          absl::StrCat("cannot use the working folder: ", policy::Quote(cwd), " is not a folder"));
     }
     if (asked_for) {
-      return absl::PermissionDeniedError(absl::StrCat("cannot use the working folder \"", cwd,
-                                                      "\": the policy doesn't grant it; "
+      return absl::PermissionDeniedError(absl::StrCat("cannot use the working folder ", policy::Quote(cwd),
+                                                      ": the policy doesn't grant it; "
                                                       "add --ro ",
                                                       cwd, " or a grant, or choose another with --cwd"));
     }
-    plan_.hints_.push_back(absl::StrCat("the current folder \"", cwd, "\" is not granted; the server starts in ",
+    plan_.hints_.push_back(absl::StrCat("the current folder ", policy::Quote(cwd),
+                                        " is not granted; the server starts in ",
                                         context_.layout.home.empty() ? "/" : context_.layout.home));
     return absl::OkStatus();
   }
@@ -297,7 +301,7 @@ class PlanMaker {
   absl::Status CheckProgramIsVisible() {
     const Granted* granted = context_.layout.GrantFor(context_.program.file.real);
     if (granted == nullptr || !granted->access.execute) {
-      return absl::PermissionDeniedError(absl::StrCat("the command \"", context_.program.path, "\" (",
+      return absl::PermissionDeniedError(absl::StrCat("the command ", policy::Quote(context_.program.path), " (",
                                                       context_.program.file.real,
                                                       ") is not granted; add its folder to \"rx\" in the policy"));
     }
@@ -306,8 +310,9 @@ class PlanMaker {
     const absl::StatusOr<ResolvedPath> file = ResolvePath(interpreter);
     granted = file.ok() ? context_.layout.GrantFor(file->real) : nullptr;
     if (granted != nullptr && granted->access.execute) return absl::OkStatus();
-    return absl::PermissionDeniedError(absl::StrCat("\"", interpreter, "\", which runs \"", context_.program.path,
-                                                    "\", is not granted; add its folder to \"rx\" in the policy"));
+    return absl::PermissionDeniedError(absl::StrCat(policy::Quote(interpreter), ", which runs ",
+                                                    policy::Quote(context_.program.path),
+                                                    ", is not granted; add its folder to \"rx\" in the policy"));
   }
 
   // Through an idmapped mount the server is the owner of root's files on disk. It can make no setuid file, but could
@@ -319,14 +324,14 @@ class PlanMaker {
       bool complete = true;
       const std::string found = FindSetidFile(granted.path.real, complete);
       if (!found.empty()) {
-        return absl::PermissionDeniedError(absl::StrCat(granted.origin, ": \"", granted.path.asked_for,
-                                                        "\" holds a setuid or setgid file, \"", found,
-                                                        "\", which a server started by root could rewrite; take the "
+        return absl::PermissionDeniedError(absl::StrCat(granted.origin, ": ", policy::Quote(granted.path.asked_for),
+                                                        " holds a setuid or setgid file, ", policy::Quote(found),
+                                                        ", which a server started by root could rewrite; take the "
                                                         "bit away (chmod ug-s), or grant another folder"));
       }
       if (!complete) {
-        context_.layout.warnings.push_back(absl::StrCat("\"", granted.path.asked_for,
-                                                        "\" is too large to be searched for setuid files as a whole (",
+        context_.layout.warnings.push_back(absl::StrCat(policy::Quote(granted.path.asked_for),
+                                                        " is too large to be searched for setuid files as a whole (",
                                                         kSetidSearchMax, " entries were)"));
       }
     }
@@ -349,8 +354,8 @@ class PlanMaker {
       if (namespaces && MayMapOwners(granted.path.real)) continue;
       const std::uint32_t owner = granted.path.info.st_uid;
       return absl::PermissionDeniedError(absl::StrCat(
-          granted.origin, ": ", namespaces ? "" : "tier B ", "can't give a server started by root write access to \"",
-          granted.path.real, "\", which uid ", owner, " owns",
+          granted.origin, ": ", namespaces ? "" : "tier B ", "can't give a server started by root write access to ",
+          policy::Quote(granted.path.real), ", which uid ", owner, " owns",
           namespaces ? " on a file system that can't be mounted for another user (as overlayfs can't)" : "", "; ",
           granted.to_be_made ? "name an account as \"user\" in the policy, and it is made for that account"
           : owner == 0       ? "give it to an account of its own (chown), and name that as \"user\" in the policy"
@@ -367,9 +372,9 @@ class PlanMaker {
       const std::string path = argv[i][0] == '/' ? argv[i] : absl::StrCat(context_.command.cwd, "/", argv[i]);
       const absl::StatusOr<ResolvedPath> resolved = ResolvePath(path);
       if (!resolved.ok() || context_.layout.IsVisible(resolved->real)) continue;
-      plan_.hints_.push_back(absl::StrCat("the argument \"", argv[i],
-                                          "\" names a file that the server can't see; if it needs it, add --ro ",
-                                          resolved->real, " (or --rw)"));
+      plan_.hints_.push_back(absl::StrCat("the argument ", policy::Quote(argv[i]),
+                                          " names a file that the server can't see; if it needs it, add --ro ",
+                                          policy::Visible(resolved->real), " (or --rw)"));
     }
     for (const std::string& warning : context_.layout.warnings) plan_.hints_.push_back(warning);
   }

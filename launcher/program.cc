@@ -15,6 +15,7 @@
 #include "absl/strings/strip.h"
 #include "bulkhead/launcher/plan.h"
 #include "bulkhead/launcher/unique_fd.h"
+#include "bulkhead/policy/text.h"
 
 namespace bulkhead::launcher {
 namespace {
@@ -24,7 +25,7 @@ constexpr std::size_t kFirstLineBytesMax = 256;
 constexpr int kProgramHeadersMax = 64;
 
 absl::Status Refused(absl::string_view path, absl::string_view why) {
-  return absl::PermissionDeniedError(absl::StrCat("can't run \"", path, "\": ", why));
+  return absl::PermissionDeniedError(absl::StrCat("can't run ", policy::Quote(path), ": ", why));
 }
 
 // Any of the three execute bits: which of them counts depends on who the server will be; the kernel has the last word.
@@ -52,16 +53,16 @@ absl::Status LookAtScript(const std::string& head, const std::string& path_list,
   program.is_script = true;
   struct stat info;
   if (stat(words[0].c_str(), &info) != 0) {
-    return Refused(program.path, absl::StrCat("it is a script and its interpreter \"", words[0],
-                                              "\" (first line) does not exist; install it"));
+    return Refused(program.path, absl::StrCat("it is a script and its interpreter ", policy::Quote(words[0]),
+                                              " (first line) does not exist; install it"));
   }
   if (words.size() < 2 || !absl::EndsWith(words[0], "/env")) return absl::OkStatus();
   for (std::size_t i = 1; i < words.size(); ++i) {
     if (words[i][0] == '-' || absl::StrContains(words[i], "=")) continue;
     const absl::StatusOr<std::string> found = FindOnPath(words[i], path_list, [](const std::string&) { return false; });
     if (found.ok()) return absl::OkStatus();
-    return Refused(program.path, absl::StrCat("it is a script for \"", words[i],
-                                              "\", which is not on the server's PATH: ", path_list));
+    return Refused(program.path, absl::StrCat("it is a script for ", policy::Quote(words[i]),
+                                              ", which is not on the server's PATH: ", path_list));
   }
   return absl::OkStatus();
 }
@@ -83,8 +84,8 @@ absl::Status LookAtElf(int fd, Program& program) {
     program.interpreter = loader;
     struct stat info;
     if (stat(loader.c_str(), &info) != 0) {
-      return Refused(program.path, absl::StrCat("its ELF loader \"", loader,
-                                                "\" does not exist; it is built for another system, or its C library "
+      return Refused(program.path, absl::StrCat("its ELF loader ", policy::Quote(loader),
+                                                " does not exist; it is built for another system, or its C library "
                                                 "is not installed"));
     }
   }
@@ -130,13 +131,14 @@ absl::StatusOr<std::string> FindOnPath(absl::string_view name, absl::string_view
   }
   if (!passed_over.empty()) {
     return absl::NotFoundError(absl::StrCat(
-        "command \"", name, "\" was found only as \"", passed_over,
-        "\", where the policy lets the server write; what is there may be the server's own work. Give its full path if "
+        "command ", policy::Quote(name), " was found only as ", policy::Quote(passed_over),
+        ", where the policy lets the server write; what is there may be the server's own work. Give its full path if "
         "that is the one you mean"));
   }
-  return absl::NotFoundError(absl::StrCat(
-      "command \"", name, "\" was not found on the server's PATH (", path_list.empty() ? "which is empty" : path_list,
-      "); install it, give its full path, or let the policy pass a PATH that has it"));
+  return absl::NotFoundError(
+      absl::StrCat("command ", policy::Quote(name), " was not found on the server's PATH (",
+                   path_list.empty() ? "which is empty" : path_list,
+                   "); install it, give its full path, or let the policy pass a PATH that has it"));
 }
 
 absl::StatusOr<Program> FindProgram(const std::string& name, bool look_up, const std::string& path_list,

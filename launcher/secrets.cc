@@ -17,6 +17,7 @@
 #include "bulkhead/launcher/handover.h"
 #include "bulkhead/launcher/plan_format.h"
 #include "bulkhead/policy/secret.h"
+#include "bulkhead/policy/text.h"
 
 namespace bulkhead::launcher {
 namespace {
@@ -30,8 +31,8 @@ constexpr int kDescriptorTimeoutMs = 60'000;
 
 absl::Status Refuse(const EnvEntry& entry, absl::string_view why) {
   const policy::SecretSource& source = entry.secret;
-  const std::string where = source.env.has_value()    ? absl::StrCat("the variable \"", *source.env, "\"")
-                            : source.file.has_value() ? absl::StrCat("the file \"", *source.file, "\"")
+  const std::string where = source.env.has_value()    ? absl::StrCat("the variable ", policy::Quote(*source.env))
+                            : source.file.has_value() ? absl::StrCat("the file ", policy::Quote(*source.file))
                                                       : absl::StrCat("descriptor ", source.fd.value_or(-1));
   return absl::FailedPreconditionError(
       absl::StrCat("cannot give the server its secret ", entry.name, ": ", where, " ", why));

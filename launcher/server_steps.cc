@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "bulkhead/launcher/landlock.h"
 #include "bulkhead/launcher/plan_context.h"
+#include "bulkhead/policy/text.h"
 
 namespace bulkhead::launcher {
 namespace {
@@ -63,8 +64,9 @@ std::vector<FailureText> UnreachableGrants(const PlanContext& context, const Var
     const std::string folder = ClosedFolderAbove(granted.path.real, uid, gid);
     if (folder.empty()) continue;
     return {{EACCES, 126,
-             absl::StrCat(granted.origin, ": the server's user can't reach \"", granted.path.real, "\", because \"",
-                          folder, "\" is closed to it; grant another place, or open that folder (chmod o+x)")}};
+             absl::StrCat(granted.origin, ": the server's user can't reach ", policy::Quote(granted.path.real),
+                          ", because ", policy::Quote(folder),
+                          " is closed to it; grant another place, or open that folder (chmod o+x)")}};
   }
   return {};
 }
@@ -95,7 +97,7 @@ void AddFileCheck(const PinnedFile& pinned, StepsMaker& steps) {
   state.bytes = static_cast<std::uint64_t>(pinned.info.st_size);
   state.ctime_seconds = pinned.info.st_ctim.tv_sec;
   state.ctime_nanoseconds = static_cast<std::uint32_t>(pinned.info.st_ctim.tv_nsec);
-  const std::string what = absl::StrCat("\"", pinned.path, "\"");
+  const std::string what = policy::Quote(pinned.path);
   steps.Server(step, {"sha256",
                       absl::StrCat("check that ", what, " is still what its pin was compared with"),
                       "/command/sha256",
@@ -186,24 +188,25 @@ void AddServerSteps(const PlanContext& context, const VariantKind& kind, const S
   const std::string& program = context.program.path;
   wire::Step exec = MakeStep(StepKind::kExec);
   exec.path_text.path = writer.Text(program);
-  const std::string loader = context.program.interpreter.empty()
-                                 ? ""
-                                 : absl::StrCat(", or \"", context.program.interpreter, "\", which runs it,");
+  const std::string loader =
+      context.program.interpreter.empty()
+          ? ""
+          : absl::StrCat(", or ", policy::Quote(context.program.interpreter), ", which runs it,");
   steps.Server(exec, {"exec",
-                      absl::StrCat("run \"", program, "\""),
+                      absl::StrCat("run ", policy::Quote(program)),
                       "",
                       {{ENOENT, 127,
-                        absl::StrCat("cannot run \"", program, "\": it", loader,
+                        absl::StrCat("cannot run ", policy::Quote(program), ": it", loader,
                                      " can't be seen by the server; grant it under \"rx\" in the policy")},
                        {EACCES, 126,
-                        absl::StrCat("cannot run \"", program, "\": the server may not execute it",
+                        absl::StrCat("cannot run ", policy::Quote(program), ": the server may not execute it",
                                      loader.empty() ? "" : loader.substr(0, loader.size() - 1),
                                      "; grant it under \"rx\" in the policy, and check its mode")},
                        {EAGAIN, 126,
-                        absl::StrCat("cannot run \"", program,
-                                     "\": limits.processes is reached already; it "
+                        absl::StrCat("cannot run ", policy::Quote(program),
+                                     ": limits.processes is reached already; it "
                                      "counts all processes of the user here, so raise it")},
-                       {0, 126, absl::StrCat("cannot run \"", program, "\"")}},
+                       {0, 126, absl::StrCat("cannot run ", policy::Quote(program))}},
                       false});
 }
 

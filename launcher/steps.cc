@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "bulkhead/policy/text.h"
 
 namespace bulkhead::launcher {
 
@@ -15,9 +16,9 @@ wire::Offset StepsMaker::Failures(const std::vector<FailureText>& failures) {
     entry.error = failure.error;
     entry.exit_code = static_cast<std::uint16_t>(failure.exit_code);
     entry.show_error = failure.error == 0;
-    entry.text = writer_.Text(failure.text);
-    if (!failure.subject.empty()) entry.subject = writer_.Text(failure.subject);
-    if (!failure.rest.empty()) entry.rest = writer_.Text(failure.rest);
+    entry.text = writer_.Text(policy::Visible(failure.text));
+    if (!failure.subject.empty()) entry.subject = writer_.Text(policy::Visible(failure.subject));
+    if (!failure.rest.empty()) entry.rest = writer_.Text(policy::Visible(failure.rest));
     entries.push_back(entry);
   }
   return writer_.Array(entries);

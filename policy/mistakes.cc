@@ -5,11 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "bulkhead/policy/text.h"
 
 namespace bulkhead::policy {
 
 void Mistakes::Add(absl::string_view file, Place place, absl::string_view pointer, absl::string_view what) {
-  Add(absl::StrCat(file, ":", place.line, ":", place.column, ": ", pointer.empty() ? "/" : pointer), what);
+  Add(absl::StrCat(Visible(file), ":", place.line, ":", place.column, ": ", pointer.empty() ? "/" : pointer), what);
 }
 
 void Mistakes::Add(absl::string_view where, absl::string_view what) {

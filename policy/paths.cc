@@ -50,8 +50,10 @@ bool HasDotDot(absl::string_view path) {
 }
 
 bool HasControlCharacter(absl::string_view text) {
-  for (const char c : text) {
-    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) return true;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (absl::ascii_iscntrl(byte)) return true;
+    if (byte == 0xC2 && i + 1 < text.size() && (text[i + 1] & 0xE0) == 0x80) return true;  // U+0080 to U+009F
   }
   return false;
 }

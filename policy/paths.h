@@ -23,6 +23,7 @@ PathProblem NormalisePath(absl::string_view path, std::string* normal);
 absl::string_view PathProblemText(PathProblem problem);
 
 bool HasDotDot(absl::string_view path);
+// Of Unicode's category Cc, in UTF-8: C0, DEL and C1.
 bool HasControlCharacter(absl::string_view text);
 
 // Whether `path` is `folder` or lies beneath it. Both normal.

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 
@@ -58,24 +59,84 @@ std::size_t SequenceLength(absl::string_view s) {
   return 0;
 }
 
-// At most kQuotedBytesMax bytes of `text`, in whole characters.
-absl::string_view Cut(absl::string_view text) {
-  if (text.size() <= kQuotedBytesMax) return text;
-  std::size_t end = kQuotedBytesMax;
+// The code point of the valid sequence `s`.
+std::uint32_t Decode(absl::string_view s) {
+  std::uint32_t code_point = static_cast<std::uint8_t>(s[0]);
+  if (s.size() > 1) code_point &= 0xFFu >> (s.size() + 1);
+  for (const char c : s.substr(1)) code_point = code_point << 6 | (static_cast<std::uint8_t>(c) & 0x3Fu);
+  return code_point;
+}
+
+// What is not shown as itself. General categories Cc, Zl and Zp of Unicode 15, the property
+// Default_Ignorable_Code_Point (DerivedCoreProperties.txt) without U+FE00 to U+FE0F, and the annotation marks U+FFF9 to
+// U+FFFB.
+bool IsUnseen(std::uint32_t code_point) {
+  struct Range {
+    std::uint32_t first, last;
+  };
+  static constexpr Range kUnseen[] = {
+      {0x0000, 0x001F}, {0x007F, 0x009F}, {0x00AD, 0x00AD}, {0x034F, 0x034F},   {0x061C, 0x061C},   {0x115F, 0x1160},
+      {0x17B4, 0x17B5}, {0x180B, 0x180F}, {0x200B, 0x200F}, {0x2028, 0x202E},   {0x2060, 0x206F},   {0x3164, 0x3164},
+      {0xFEFF, 0xFEFF}, {0xFFA0, 0xFFA0}, {0xFFF0, 0xFFFB}, {0x1BCA0, 0x1BCA3}, {0x1D173, 0x1D17A}, {0xE0000, 0xE0FFF},
+  };
+  return std::any_of(std::begin(kUnseen), std::end(kUnseen), [code_point](const Range& range) {
+    return code_point >= range.first && code_point <= range.last;
+  });
+}
+
+void AppendEscape(std::uint32_t code_point, std::string* out) {
+  if (code_point == '\n' || code_point == '\t' || code_point == '\r') {
+    absl::StrAppend(out, code_point == '\n' ? "\\n" : code_point == '\t' ? "\\t" : "\\r");
+  } else if (code_point < 0x80) {
+    absl::StrAppend(out, "\\x", absl::Hex(code_point, absl::kZeroPad2));
+  } else if (code_point < 0x10000) {
+    absl::StrAppend(out, "\\u", absl::Hex(code_point, absl::kZeroPad4));
+  } else {
+    absl::StrAppend(out, "\\U", absl::Hex(code_point, absl::kZeroPad8));
+  }
+}
+
+// At most `bytes_max` bytes of `text`, in whole characters.
+absl::string_view Cut(absl::string_view text, std::size_t bytes_max) {
+  if (text.size() <= bytes_max) return text;
+  std::size_t end = bytes_max;
   while (end > 0 && (static_cast<std::uint8_t>(text[end]) & 0xC0) == 0x80) --end;
   return text.substr(0, end);
 }
 
 }  // namespace
 
-std::string Quote(absl::string_view value) {
-  const absl::string_view shown = Cut(value);
-  return absl::StrCat("\"", absl::Utf8SafeCEscape(shown), shown.size() < value.size() ? "…\"" : "\"");
+std::string Visible(absl::string_view text, absl::string_view kept) {
+  std::string out;
+  out.reserve(text.size());
+  while (true) {
+    // Most of it is plain.
+    const auto plain = std::find_if_not(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+    out.append(text.begin(), plain);
+    text.remove_prefix(static_cast<std::size_t>(plain - text.begin()));
+    if (text.empty()) return out;
+    const std::size_t length = SequenceLength(text);
+    const absl::string_view character = text.substr(0, std::max<std::size_t>(length, 1));
+    if (length == 0) {
+      absl::StrAppend(&out, "\\x", absl::Hex(static_cast<std::uint8_t>(text[0]), absl::kZeroPad2));
+    } else if (!IsUnseen(Decode(character)) || absl::StrContains(kept, character)) {
+      absl::StrAppend(&out, character);
+    } else {
+      AppendEscape(Decode(character), &out);
+    }
+    text.remove_prefix(character.size());
+  }
+}
+
+std::string Quote(absl::string_view value, std::size_t bytes_max) {
+  const absl::string_view shown = Cut(value, bytes_max);
+  const std::string escaped = absl::StrReplaceAll(shown, {{"\\", "\\\\"}, {"\"", "\\\""}});
+  return absl::StrCat("\"", Visible(escaped), shown.size() < value.size() ? "…\"" : "\"");
 }
 
 std::string PointerToken(absl::string_view key) {
-  std::string token = absl::StrReplaceAll(Cut(key), {{"~", "~0"}, {"/", "~1"}});
-  return absl::Utf8SafeCEscape(token);
+  const std::string token = absl::StrReplaceAll(Cut(key, kQuotedBytesMax), {{"~", "~0"}, {"/", "~1"}});
+  return Visible(absl::StrReplaceAll(token, {{"\\", "\\\\"}, {"\"", "\\\""}}));
 }
 
 std::string NearMiss(absl::string_view word, const std::vector<absl::string_view>& known) {

@@ -25,6 +25,7 @@
 #include "bulkhead/launcher/errors.h"
 #include "bulkhead/launcher/posix/plan.h"
 #include "bulkhead/launcher/waitable_process.h"
+#include "bulkhead/policy/text.h"
 
 namespace bulkhead::launcher {
 namespace {
@@ -156,16 +157,17 @@ absl::Status StatusOf(const Failure& failure, const LaunchPlan& plan, const char
     case Step::kStdio:
       return OurError("cannot give the server its stdio", failure.error);
     case Step::kFolder:
-      return absl::PermissionDeniedError(absl::StrCat("cannot use the working folder \"", cwd, "\": ", error));
+      return absl::PermissionDeniedError(
+          absl::StrCat("cannot use the working folder ", policy::Quote(cwd), ": ", error));
     case Step::kExec:
       if (failure.error == ENOENT) {
         return absl::PermissionDeniedError(
-            absl::StrCat("cannot run \"", plan.program(), "\": its interpreter or loader is not there"));
+            absl::StrCat("cannot run ", policy::Quote(plan.program()), ": its interpreter or loader is not there"));
       }
       if (failure.error == EACCES || failure.error == ENOEXEC || failure.error == EPERM) {
-        return absl::PermissionDeniedError(absl::StrCat("cannot run \"", plan.program(), "\": ", error));
+        return absl::PermissionDeniedError(absl::StrCat("cannot run ", policy::Quote(plan.program()), ": ", error));
       }
-      return OurError(absl::StrCat("cannot run \"", plan.program(), "\""), failure.error);
+      return OurError(absl::StrCat("cannot run ", policy::Quote(plan.program())), failure.error);
   }
   return absl::InternalError("the child sent what makes no sense");
 }

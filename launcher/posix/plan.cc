@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "bulkhead/launcher/posix/posix.h"
+#include "bulkhead/policy/text.h"
 
 namespace bulkhead::launcher {
 namespace {
@@ -70,28 +71,29 @@ absl::StatusOr<std::optional<Account>> ChooseAccount(const PolicyFields& policy,
   }
   const std::optional<Account> account = FindAccount(policy.user);
   if (!account.has_value()) {
-    return absl::PermissionDeniedError(
-        absl::StrCat("/user: there is no account \"", policy.user, "\" in /etc/passwd; make it, or use \"auto\""));
+    return absl::PermissionDeniedError(absl::StrCat("/user: there is no account ", policy::Quote(policy.user),
+                                                    " in /etc/passwd; make it, or use \"auto\""));
   }
   if (account->uid == 0) {
     return absl::FailedPreconditionError(absl::StrCat(policy.name, ": /user: root is possible in tier A only"));
   }
   if (is_root) return account;
   if (account->uid == geteuid()) return std::optional<Account>();
-  return absl::PermissionDeniedError(
-      absl::StrCat("/user: only root can run a server as \"", policy.user, "\"; use \"auto\", or start as that user"));
+  return absl::PermissionDeniedError(absl::StrCat("/user: only root can run a server as ", policy::Quote(policy.user),
+                                                  "; use \"auto\", or start as that user"));
 }
 
 absl::Status CheckProgram(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0) {
-    const std::string text = absl::StrCat("cannot run \"", path, "\": ", strerror(errno));
+    const std::string text = absl::StrCat("cannot run ", policy::Quote(path), ": ", strerror(errno));
     return errno == ENOENT || errno == ENOTDIR ? absl::NotFoundError(text) : absl::PermissionDeniedError(text);
   }
-  if (S_ISDIR(info.st_mode)) return absl::PermissionDeniedError(absl::StrCat("\"", path, "\" is a folder"));
-  if (!S_ISREG(info.st_mode)) return absl::PermissionDeniedError(absl::StrCat("\"", path, "\" is no regular file"));
+  if (S_ISDIR(info.st_mode)) return absl::PermissionDeniedError(absl::StrCat(policy::Quote(path), " is a folder"));
+  if (!S_ISREG(info.st_mode))
+    return absl::PermissionDeniedError(absl::StrCat(policy::Quote(path), " is no regular file"));
   if (access(path.c_str(), X_OK) == 0) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat("\"", path, "\" is not executable (chmod +x)"));
+  return absl::PermissionDeniedError(absl::StrCat(policy::Quote(path), " is not executable (chmod +x)"));
 }
 
 // A bare name is not taken from where a grant lets the server write: it may be its own work.
@@ -112,7 +114,7 @@ absl::StatusOr<std::string> FindPosixProgram(const policy::ValidatedCommand& com
     }
     return path;
   }
-  return absl::NotFoundError(absl::StrCat("the command \"", name, "\" is not in ",
+  return absl::NotFoundError(absl::StrCat("the command ", policy::Quote(name), " is not in ",
                                           looked_in.empty() ? "the server's PATH, which is empty" : looked_in,
                                           "; give its full path, or add its folder to PATH"));
 }
@@ -138,8 +140,8 @@ absl::Status CheckGrants(const PolicyFields& policy, std::vector<FolderToMake>& 
       bool made = false;
       for (const FolderToMake& folder : to_make) made = made || folder.path == grant.path;
       if (made) continue;
-      return absl::PermissionDeniedError(absl::StrCat(grant.origin, ": cannot grant \"", grant.path,
-                                                      "\": ", strerror(errno),
+      return absl::PermissionDeniedError(absl::StrCat(grant.origin, ": cannot grant ", policy::Quote(grant.path), ": ",
+                                                      strerror(errno),
                                                       "; correct the path, or mark it \"optional\": true"));
     }
   }
@@ -230,7 +232,7 @@ class PosixPlanMaker {
       posix->cwd = command.cwd;
     } else if (command.cwd_asked_for) {
       return absl::PermissionDeniedError(
-          absl::StrCat("cannot use the working folder: \"", command.cwd, "\" is not a folder"));
+          absl::StrCat("cannot use the working folder: ", policy::Quote(command.cwd), " is not a folder"));
     }
 
     PlanVariant variant;

@@ -18,6 +18,7 @@
 #include "bulkhead/launcher/posix/posix.h"
 #include "bulkhead/launcher/posix/stdio.h"
 #include "bulkhead/launcher/report_json.h"
+#include "bulkhead/policy/text.h"
 
 namespace bulkhead::launcher {
 namespace {
@@ -116,7 +117,7 @@ absl::Status RunPosix(const LaunchPlan& plan, const std::string& report_path) {
     report.reset(open(report_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600));
     if (!report.valid()) {
       return absl::FailedPreconditionError(
-          absl::StrCat("cannot write the report to \"", report_path, "\": ", strerror(errno)));
+          absl::StrCat("cannot write the report to ", policy::Quote(report_path), ": ", strerror(errno)));
     }
   }
   absl::StatusOr<UniqueFd> err = OpenPosixStderr(plan.stderr_rules());

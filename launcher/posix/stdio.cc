@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "bulkhead/launcher/errors.h"
+#include "bulkhead/policy/text.h"
 
 namespace bulkhead::launcher {
 namespace {
@@ -31,7 +32,8 @@ UniqueFd OpenAppendWithoutLinks(const std::string& path) {
 
 absl::StatusOr<UniqueFd> OpenFile(const std::string& path) {
   const auto refuse = [&path](absl::string_view why) {
-    return absl::FailedPreconditionError(absl::StrCat("cannot append the server's stderr to \"", path, "\": ", why));
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot append the server's stderr to ", policy::Quote(path), ": ", why));
   };
   UniqueFd fd = OpenAppendWithoutLinks(path);
   // ENOTDIR: so says Linux of a link where a folder is expected.

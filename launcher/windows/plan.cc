@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "bulkhead/launcher/windows/text.h"
 #include "bulkhead/launcher/windows/windows.h"
+#include "bulkhead/policy/text.h"
 
 namespace bulkhead::launcher {
 namespace {
@@ -68,7 +69,7 @@ absl::StatusOr<std::string> FindWindowsProgram(const policy::ValidatedCommand& c
   const std::string& name = command.argv[0];
   if (!command.look_up) {
     if (IsFile(name)) return name;
-    return absl::NotFoundError(absl::StrCat("cannot run \"", name, "\": there is no such file"));
+    return absl::NotFoundError(absl::StrCat("cannot run ", policy::Quote(name), ": there is no such file"));
   }
   const std::vector<std::string> names = policy::WindowsFileNames(name, ValueOf(command, "PATHEXT"));
   std::string looked_in;
@@ -80,7 +81,7 @@ absl::StatusOr<std::string> FindWindowsProgram(const policy::ValidatedCommand& c
       if (IsFile(path)) return path;
     }
   }
-  return absl::NotFoundError(absl::StrCat("the command \"", name, "\" is not in ",
+  return absl::NotFoundError(absl::StrCat("the command ", policy::Quote(name), " is not in ",
                                           looked_in.empty() ? "the server's PATH, which is empty" : looked_in,
                                           "; give its full path, or add its folder to PATH"));
 }
@@ -139,7 +140,7 @@ class WindowsPlanMaker {
     const DWORD attributes = GetFileAttributesW(ToWide(command.cwd).c_str());
     if (attributes == INVALID_FILE_ATTRIBUTES || (attributes & FILE_ATTRIBUTE_DIRECTORY) == 0) {
       return absl::PermissionDeniedError(
-          absl::StrCat("cannot use the working folder: \"", command.cwd, "\" is not a folder"));
+          absl::StrCat("cannot use the working folder: ", policy::Quote(command.cwd), " is not a folder"));
     }
     auto windows = std::make_shared<WindowsPlan>();
     windows->start = *std::move(start);

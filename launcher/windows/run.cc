@@ -11,6 +11,7 @@
 #include "bulkhead/launcher/report_json.h"
 #include "bulkhead/launcher/windows/text.h"
 #include "bulkhead/launcher/windows/windows.h"
+#include "bulkhead/policy/text.h"
 
 namespace bulkhead::launcher {
 namespace {
@@ -110,7 +111,7 @@ class StartInfo {
 };
 
 absl::Status StartFailed(const LaunchPlan& plan, DWORD error) {
-  const std::string text = absl::StrCat("cannot run \"", plan.program(), "\": error ", error, " of Windows",
+  const std::string text = absl::StrCat("cannot run ", policy::Quote(plan.program()), ": error ", error, " of Windows",
                                         error == ERROR_BAD_EXE_FORMAT ? ", it is no program for this system" : "");
   switch (error) {
     case ERROR_FILE_NOT_FOUND:
@@ -164,7 +165,7 @@ absl::Status RunWindows(const LaunchPlan& plan, const std::string& report_path) 
   if (!report_path.empty()) {
     report = Handle(CreateFileW(ToWide(report_path).c_str(), GENERIC_WRITE, FILE_SHARE_READ, nullptr, CREATE_ALWAYS,
                                 FILE_ATTRIBUTE_NORMAL, nullptr));
-    if (report.get() == nullptr) return Failed(absl::StrCat("cannot write the report to \"", report_path, "\""));
+    if (report.get() == nullptr) return Failed(absl::StrCat("cannot write the report to ", policy::Quote(report_path)));
   }
   const Handle job = MakeJob();
   if (job.get() == nullptr) return Failed("cannot make the server's job object");

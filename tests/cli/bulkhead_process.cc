@@ -71,7 +71,7 @@ Result RunBulkhead(const Invocation& invocation) {
   Result result;
   if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) return result;
   const int stdout_fd =
-      invocation.stdout_path.empty() ? out[1] : open(invocation.stdout_path.c_str(), O_WRONLY | O_CLOEXEC);
+      invocation.stdout_path.empty() ? out[1] : open(invocation.stdout_path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
   const pid_t pid = fork();
   if (pid == 0) {
     if (chdir(invocation.cwd.c_str()) != 0) _exit(200);

@@ -15,7 +15,7 @@ struct Invocation {
   std::string stdin_text;
   std::vector<int> closed;        // of 0, 1 and 2
   bool as_ordinary_user = false;  // when the test runs as root
-  std::string stdout_path;        // instead of a pipe
+  std::string stdout_path;        // instead of a pipe; may be a terminal
 };
 
 struct Result {

@@ -492,6 +492,67 @@ TEST_F(CliTest, CheckSaysWhichFilesAreFineAndEveryMistake) {
   EXPECT_EQ(mixed.err, "");
 }
 
+// What drives a terminal, or makes it show another text than there is: CSI as one character, a turn of the direction,
+// and a space without width.
+constexpr char kTerminal[] = "\u009b31m\u202e\u200b";
+constexpr char kWrittenOut[] = "\\u009b31m\\u202e\\u200b";
+
+void ExpectShown(const Result& result) {
+  const std::string text = result.out + result.err;
+  EXPECT_THAT(text, HasSubstr(kWrittenOut));
+  for (const char* raw : {"\u009b", "\u202e", "\u200b", "\x1b"}) EXPECT_THAT(text, Not(HasSubstr(raw))) << text;
+}
+
+TEST_F(CliTest, NothingThatDrivesATerminalReachesItFromAPolicy) {
+  const std::string name = std::string("x") + kTerminal;
+  // A key, a value and the file's own name, in a mistake, a warning and a note.
+  ExpectShown(Bulkhead({"check", home_.Write("key.json", "{\"version\": 1, \"" + name + "\": 1}")}));
+  ExpectShown(Bulkhead({"check", home_.Write("value.json", "{\"version\": 1, \"user\": \"" + name + "\"}")}));
+  ExpectShown(Bulkhead({"check", home_.Write(name + ".json", "{")}));
+  ExpectShown(Bulkhead({"check", home_.Write(name + ".json", "{\"version\": 1, \"filesystem\": {\"ro\": [\"/\"]}}")}));
+  ExpectShown(Bulkhead({"run", "--policy", home_.Write(name + "2.json", "{"), "/bin/true"}));
+}
+
+TEST_F(CliTest, NothingThatDrivesATerminalReachesItFromArgumentsAndNames) {
+  const std::string name = std::string("x") + kTerminal;
+  ExpectShown(Bulkhead({"explain", "/bin/echo", name}));
+  ExpectShown(Bulkhead({"explain", "--env", "A=b", "--ro", home_.Write(name, ""), "/bin/true"}));
+  const std::string variable = home_.Write("env.json", R"({"version": 1, "extends": ["preset:default"],
+      "filesystem": {"ro": ["${env:NOTES}"]}})");
+  Invocation invocation = WithWords({"explain", "-v", "--policy", variable, "/bin/true"});
+  // What is no control character may be the name of a granted file.
+  invocation.env["NOTES"] = home_.Write("\u202enotes", "");
+  const std::string granted = RunBulkhead(invocation).out;
+  EXPECT_THAT(granted, AllOf(HasSubstr("\\u202enotes"), Not(HasSubstr("\u202e"))));
+  ExpectShown(Bulkhead({"run", name}));
+  ExpectShown(Bulkhead({"run", "--ro", home_.path() + "/missing" + name, "/bin/true"}));
+  ExpectShown(Bulkhead({"run", "--" + name, "/bin/true"}));
+  ExpectShown(Bulkhead({name}));
+  ExpectShown(Bulkhead({"presets", name}));
+}
+
+TEST_F(CliTest, NothingThatDrivesATerminalReachesItFromAWorkspace) {
+  // Names of files that only a link or a script's first line leads to; and the keeper says what it can't run.
+  const std::string name = std::string("x\nbulkhead: all is well") + kTerminal;
+  const std::string outside = home_.Write(name, "#!/bin/sh\n");
+  const std::string link = project_ + "/link";
+  ASSERT_EQ(symlink(outside.c_str(), link.c_str()), 0);
+  const std::string policy = home_.Write("link.json", R"({"version": 1, "extends": ["preset:default"],
+      "filesystem": {"ro": ["${workspace}/link"]}})");
+  const Result led_out = Bulkhead({"run", "--policy", policy, "--workspace", project_, "/bin/true"});
+  EXPECT_EQ(led_out.exit_code, 126);
+  ExpectShown(led_out);
+  EXPECT_THAT(led_out.err, Not(HasSubstr("\nbulkhead: all is well")));
+  const std::string script = project_ + "/script";
+  std::ofstream(script) << "#!/nowhere/" << kTerminal << "\n";
+  chmod(script.c_str(), 0755);
+  ExpectShown(Bulkhead({"run", "--rw", project_, script}));
+  chmod(outside.c_str(), 0644);
+  const Result not_executable = Bulkhead({"run", "--ro", home_.path(), outside});
+  ExpectShown(not_executable);
+  EXPECT_THAT(not_executable.err, Not(HasSubstr("\nbulkhead: all is well")));
+}
+
 TEST_F(CliTest, ThePolicyOfTheDocumentationIsFine) {
   std::ifstream page(std::string(getenv("TEST_SRCDIR")) + "/" + getenv("TEST_WORKSPACE") + "/docs/cli.md");
   const std::string text{std::istreambuf_iterator<char>(page), std::istreambuf_iterator<char>()};

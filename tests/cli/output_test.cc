@@ -24,7 +24,7 @@ TEST(QuoteTest, TheRestIsQuoted) {
 TEST(QuoteTest, NothingReachesATerminalAsAControlCharacter) {
   EXPECT_EQ(Quote("\x1b[2J"), "\"\\x1b[2J\"");
   EXPECT_EQ(Quote("a\nb"), "\"a\\nb\"");
-  EXPECT_EQ(Quote("\xc2\x9bK"), "\"\\xc2\\x9bK\"");
+  EXPECT_EQ(Quote("\u009bK\u202e"), "\"\\u009bK\\u202e\"");
 }
 
 TEST(AppendWrappedTest, LinesEndBeforeTheLimitAndBeginBelowTheText) {

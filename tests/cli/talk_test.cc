@@ -1,5 +1,8 @@
 // tools, resources, prompts, call and request, as people type them.
+#include <fcntl.h>
+#include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <fstream>
@@ -97,6 +100,41 @@ TEST_F(TalkTest, TheSchemaSaysWhatAnArgumentIs) {
   const Result spawned = Ask({"call", "--tool", "spawn", "--arg", "command=[\"/bin/echo\", \"spawned\"]"});
   EXPECT_THAT(spawned.out, HasSubstr("spawned"));
   EXPECT_EQ(Ask({"call", "--tool", "echo", "--arguments", "{\"text\":\"x\"}"}).out, "x\n");
+}
+
+// What `bulkhead WORDS` writes to a terminal that is its stdout.
+class TerminalTest : public TalkTest {
+ protected:
+  std::string OnTerminal(Words words) const {
+    const int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (grantpt(master) != 0 || unlockpt(master) != 0) return "no terminal";
+    Invocation invocation;
+    invocation.stdout_path = ptsname(master);
+    // Else what was written is lost when the last one closes it.
+    const int kept = open(invocation.stdout_path.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    words.insert(words.begin() + 1, {"--env", "ASAN_OPTIONS=detect_leaks=0"});
+    words.push_back(server_);
+    invocation.words = std::move(words);
+    invocation.env = {{"HOME", home_.path()}, {"PATH", "/usr/bin:/bin"}};
+    EXPECT_EQ(RunBulkhead(invocation).exit_code, 0);
+    char buffer[4096];
+    const ssize_t got = read(master, buffer, sizeof buffer);
+    close(kept);
+    close(master);
+    return std::string(buffer, got < 0 ? 0 : static_cast<std::size_t>(got));
+  }
+};
+
+TEST_F(TerminalTest, ServersTextDoesNotDriveIt) {
+  const Words call = {"call", "--tool", "echo", "--arg", "text=a\tb\x1b[31m\u009b31m\u202e"};
+  // In a pipe it is what the server sent.
+  EXPECT_EQ(Ask(call).out, "a\tb\x1b[31m\u009b31m\u202e\n");
+  EXPECT_THAT(OnTerminal(call), HasSubstr("b\\x1b[31m\\u009b31m\\u202e\r\n"));
+  // A result that is shown as JSON: there the server may send C1 as it is.
+  const std::string params = "{\"name\":\"echo\",\"arguments\":{\"text\":\"\u009b31m\"}}";
+  const Words request = {"request", "--method", "tools/call", "--params", params};
+  EXPECT_THAT(Ask(request).out, HasSubstr("\u009b31m"));
+  EXPECT_THAT(OnTerminal(request), ::testing::AllOf(HasSubstr("\\u009b31m"), ::testing::Not(HasSubstr("\u009b"))));
 }
 
 TEST_F(TalkTest, AToolThatFailsIsOne) {

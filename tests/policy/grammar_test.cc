@@ -139,7 +139,7 @@ TEST(GrammarTest, AllMistakesAreReportedInTheOrderOfTheFile) {
 }
 
 TEST(GrammarTest, AKeyFromTheFileCantReachTheTerminal) {
-  EXPECT_THAT(ErrorOf(File("\"a\\u001b[31m\": 1")), HasSubstr("/a\\033[31m: is not known"));
+  EXPECT_THAT(ErrorOf(File("\"a\\u001b[31m\": 1")), HasSubstr("/a\\x1b[31m: is not known"));
 }
 
 struct Unbuilt {

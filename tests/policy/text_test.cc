@@ -17,9 +17,48 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+// Text, and how it is shown.
+struct Shown {
+  const char* text;
+  const char* as;
+};
+
+TEST(VisibleTest, WhatATerminalWouldNotShowAsItselfIsWrittenOut) {
+  const Shown cases[] = {
+      {"plain \\ \" ' é 漢 😀", "plain \\ \" ' é 漢 😀"},
+      {"\x1b[31m", "\\x1b[31m"},
+      {"a\tb\nc\rd\x7f", "a\\tb\\nc\\rd\\x7f"},
+      {"\u009b31m", "\\u009b31m"},  // CSI in one character
+      {"\u202egnp.exe", "\\u202egnp.exe"},
+      {"a\u200bb\ufeff", "a\\u200bb\\ufeff"},
+      {"a\u2028b\u2029", "a\\u2028b\\u2029"},
+      {"\U000e0041", "\\U000e0041"},  // a letter of the tags, which are shown as nothing
+      {"\xff\xc2 \xed\xa0\x80", "\\xff\\xc2 \\xed\\xa0\\x80"},
+  };
+  for (const Shown& one : cases) {
+    EXPECT_EQ(Visible(one.text), one.as);
+    EXPECT_EQ(Visible(one.as), one.as);
+  }
+  EXPECT_EQ(Visible(std::string("a\0b", 3)), "a\\x00b");
+  EXPECT_EQ(Visible("a\tb\nc\u0085", "\t\n"), "a\tb\nc\\u0085");
+}
+
+TEST(VisibleTest, EachRangeHasItsEdges) {
+  // The neighbours of what is written out are shown.
+  for (const char* text : {" ", "~", "\u00a0", "\u00ac", "\u00ae", "\u061b", "\u180a", "\u200a", "\u2010", "\u2027",
+                           "\u202f", "\u205f", "\u2070", "\ufe0f", "\uffef", "\ufffc", "\U0001f468"}) {
+    EXPECT_EQ(Visible(text), text);
+  }
+  for (const char* text : {"\x01", "\x1f", "\x7f", "\u0080", "\u009f", "\u00ad", "\u061c", "\u200b", "\u200f", "\u202a",
+                           "\u202e", "\u2060", "\u2066", "\u2069", "\u206f", "\ufff9", "\ufffb", "\U000e0fff"}) {
+    EXPECT_EQ(Visible(text)[0], '\\') << Visible(text);
+  }
+}
+
 TEST(QuoteTest, ControlCharactersCantReachTheTerminal) {
-  EXPECT_EQ(Quote("plain é"), "\"plain é\"");
-  EXPECT_EQ(Quote("\x1b[31m\n"), "\"\\033[31m\\n\"");
+  EXPECT_EQ(Quote("plain é's"), "\"plain é's\"");
+  EXPECT_EQ(Quote("\x1b[31m\n\u009b"), "\"\\x1b[31m\\n\\u009b\"");
+  EXPECT_EQ(Quote("a\"b\\n"), "\"a\\\"b\\\\n\"");
 }
 
 TEST(QuoteTest, CutsLongValuesBetweenCharacters) {
@@ -30,6 +69,8 @@ TEST(QuoteTest, CutsLongValuesBetweenCharacters) {
 }
 
 TEST(PointerTokenTest, EscapesAsRfc6901) { EXPECT_EQ(PointerToken("a/b~c"), "a~1b~0c"); }
+
+TEST(PointerTokenTest, IsSafeToShow) { EXPECT_EQ(PointerToken("a\x1b\u202e\"\\"), "a\\x1b\\u202e\\\"\\\\"); }
 
 TEST(PointerTokenTest, CutsLongKeysBetweenCharacters) {
   const std::string most(kQuotedBytesMax - 1, 'x');
@@ -92,6 +133,8 @@ TEST(PathsTest, Normalise) {
   EXPECT_EQ(NormalisePath("/a/../b", &normal), PathProblem::kDotDot);
   EXPECT_EQ(NormalisePath("/a/..b", &normal), PathProblem::kNone);
   EXPECT_EQ(NormalisePath("/a\nb", &normal), PathProblem::kControlCharacter);
+  EXPECT_EQ(NormalisePath("/a\u009bb", &normal), PathProblem::kControlCharacter);
+  EXPECT_EQ(NormalisePath("/a\u00a0b\u00db", &normal), PathProblem::kNone);
   EXPECT_EQ(NormalisePath(std::string("/a\0b", 4), &normal), PathProblem::kControlCharacter);
   EXPECT_EQ(NormalisePath("/" + std::string(kPathBytesMax - 1, 'x'), &normal), PathProblem::kNone);
   EXPECT_EQ(NormalisePath("/" + std::string(kPathBytesMax, 'x'), &normal), PathProblem::kTooLong);
