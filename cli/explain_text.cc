@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
@@ -30,7 +31,8 @@ class Page {
     std::vector<std::size_t> columns;
     for (const std::vector<std::string>& row : rows) {
       columns.resize(std::max(columns.size(), row.size()));
-      for (std::size_t i = 0; i < row.size(); ++i) columns[i] = std::max(columns[i], row[i].size());
+      // What is wrapped takes no room from the rows that have one more column.
+      for (std::size_t i = 0; i + 1 < row.size(); ++i) columns[i] = std::max(columns[i], row[i].size());
     }
     for (const std::vector<std::string>& row : rows) AppendRow(row, columns);
   }
@@ -146,6 +148,17 @@ Rows EndingRows(const Prepared& prepared) {
            "straight through and starts the server once"}};
 }
 
+// How a call that the policy allows is refused all the same, by a guard or by what the policy denies: "EPERM for
+// chmod(mode & 06000)". Empty when it isn't.
+std::string StillDenied(const std::string& name, const std::map<std::string, std::vector<std::string>>& denied) {
+  for (const auto& [error, calls] : denied) {
+    for (const std::string& call : calls) {
+      if (call == name || absl::StartsWith(call, absl::StrCat(name, "("))) return absl::StrCat(error, " for ", call);
+    }
+  }
+  return "";
+}
+
 Rows SyscallRows(const Prepared& prepared) {
   const policy::PolicyFields& policy = *prepared.policy;
   Rows rows;
@@ -157,7 +170,10 @@ Rows SyscallRows(const Prepared& prepared) {
     rows.push_back({"denied", name, OriginOf(policy, absl::StrCat("/syscalls/deny/", name))});
   }
   for (const std::string& name : policy.syscalls_allow) {
-    rows.push_back({"allowed after all", name, OriginOf(policy, absl::StrCat("/syscalls/allow/", name))});
+    const std::string origin = OriginOf(policy, absl::StrCat("/syscalls/allow/", name));
+    const std::string still = StillDenied(name, prepared.plan.denied_calls());
+    rows.push_back({"allowed after all", name,
+                    still.empty() ? origin : absl::StrCat(origin, ", but refused all the same: ", still)});
   }
   return rows;
 }

@@ -383,6 +383,8 @@ class PlanMaker {
     const policy::PolicyFields& policy = context_.policy;
     FilterSet set = SetOf(FilterName::kBaseline);
     if (policy.syscall_profile == policy::SyscallProfile::kStrict) set |= SetOf(FilterName::kStrict);
+    // The other guards are not in every tier; the layers speak of them.
+    if (context_.identity.other_than_caller()) set |= SetOf(FilterName::kSetidGuard);
     for (const DeniedCall& denied : PolicyFilter(set, policy.syscalls_allow, policy.syscalls_deny).Describe()) {
       plan_.denied_calls_[denied.error].push_back(denied.call);
     }

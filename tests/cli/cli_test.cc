@@ -553,6 +553,35 @@ TEST_F(CliTest, NothingThatDrivesATerminalReachesItFromAWorkspace) {
   EXPECT_THAT(not_executable.err, Not(HasSubstr("\nbulkhead: all is well")));
 }
 
+// Runs of spaces and line breaks as one space each.
+std::string Unwrapped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c != ' ' && c != '\n') {
+      out += c;
+    } else if (out.empty() || out.back() != ' ') {
+      out += ' ';
+    }
+  }
+  return out;
+}
+
+TEST_F(CliTest, ExplainSaysWhatAGuardKeepsRefusing) {
+  const std::string policy = home_.Write(
+      "allow.json", R"({"version": 1, "extends": ["preset:default"], "syscalls": {"allow": ["openat2", "keyctl"]}})");
+  const std::string out = Bulkhead({"explain", "--policy", policy, "/bin/true"}).out;
+  const std::string line = "allowed after all openat2 " + policy + ":1";
+  if (geteuid() == 0) {
+    // The server has another uid, and could make setuid files for root with it.
+    EXPECT_THAT(Unwrapped(out), HasSubstr(line + ", but refused all the same: ENOSYS for openat2 allowed"));
+    EXPECT_THAT(out, HasSubstr("chmod(mode & 06000)"));
+  } else {
+    EXPECT_THAT(Unwrapped(out), HasSubstr(line + " allowed"));
+  }
+  EXPECT_THAT(Unwrapped(out), HasSubstr("allowed after all keyctl " + policy + ":1 "));
+  EXPECT_THAT(out, HasSubstr("keyctl   " + policy)) << "columns as wide as what is in them";
+}
+
 TEST_F(CliTest, ThePolicyOfTheDocumentationIsFine) {
   std::ifstream page(std::string(getenv("TEST_SRCDIR")) + "/" + getenv("TEST_WORKSPACE") + "/docs/cli.md");
   const std::string text{std::istreambuf_iterator<char>(page), std::istreambuf_iterator<char>()};
