@@ -61,7 +61,7 @@ bool ReadBoth(int out_fd, int err_fd, Result* result) {
 }  // namespace
 
 Result RunBulkhead(const Invocation& invocation) {
-  const int binary = open(BinaryPath().c_str(), O_PATH | O_CLOEXEC);
+  const int binary = open((invocation.program.empty() ? BinaryPath() : invocation.program).c_str(), O_PATH | O_CLOEXEC);
   std::vector<std::string> words = {"bulkhead"};
   words.insert(words.end(), invocation.words.begin(), invocation.words.end());
   std::vector<std::string> env;

@@ -9,7 +9,8 @@
 namespace bulkhead::cli {
 
 struct Invocation {
-  std::vector<std::string> words;          // after "bulkhead"
+  std::string program;                     // a path, instead of the real bulkhead
+  std::vector<std::string> words;          // after the program's name
   std::map<std::string, std::string> env;  // all of it
   std::string cwd = "/";
   std::string stdin_text;
