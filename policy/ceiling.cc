@@ -407,10 +407,12 @@ class Narrower {
 
   void NarrowSyscalls() {
     if (ceiling_.syscall_profile == SyscallProfile::kStrict) fields_.syscall_profile = SyscallProfile::kStrict;
-    auto& allow = fields_.syscalls_allow;
-    allow.erase(std::remove_if(allow.begin(), allow.end(),
-                               [this](const auto& name) { return !Has(ceiling_.syscalls_allow, name); }),
-                allow.end());
+    std::vector<std::string> kept, lost;
+    for (std::string& name : fields_.syscalls_allow) {
+      (Has(ceiling_.syscalls_allow, name) ? kept : lost).push_back(std::move(name));
+    }
+    fields_.syscalls_allow = std::move(kept);
+    if (!lost.empty()) Warn(absl::StrCat("does not allow the system calls ", absl::StrJoin(lost, ", ")));
     for (const std::string& name : ceiling_.syscalls_deny) AddOnce(fields_.syscalls_deny, name);
   }
 

@@ -398,15 +398,17 @@ TEST(CeilingTest, WhatFallsAwayIsSaid) {
   const PolicyFields fields = Under(
       "",
       R"("require": "B", "user": "root", "network": {"mode": "host"}, "env": {"inherit": ["FOO"], "set": {"X": "canary"}},
-             "filesystem": {"ro": ["/a"], "home": "rw", "tmp": "host"}, "stderr": {"file": "/b"})");
-  EXPECT_THAT(
-      fields.warnings,
-      UnorderedElementsAre(
-          "ceiling.json: accepts no tier weaker than A where the policy accepts B",
-          "ceiling.json: does not grant the user \"root\"", "ceiling.json: does not grant the network",
-          "ceiling.json: does not grant in the environment: FOO, X",
-          "ceiling.json: does not grant what files.json:2 names", "ceiling.json: does not grant the home folder",
-          "ceiling.json: does not grant the host's /tmp", "ceiling.json: does not grant the file for stderr"));
+             "filesystem": {"ro": ["/a"], "home": "rw", "tmp": "host"}, "stderr": {"file": "/b"},
+             "syscalls": {"allow": ["keyctl", "ptrace"]})");
+  EXPECT_THAT(fields.warnings,
+              UnorderedElementsAre(
+                  "ceiling.json: accepts no tier weaker than A where the policy accepts B",
+                  "ceiling.json: does not grant the user \"root\"", "ceiling.json: does not grant the network",
+                  "ceiling.json: does not grant in the environment: FOO, X",
+                  "ceiling.json: does not grant what files.json:2 names",
+                  "ceiling.json: does not grant the home folder", "ceiling.json: does not grant the host's /tmp",
+                  "ceiling.json: does not allow the system calls keyctl, ptrace",
+                  "ceiling.json: does not grant the file for stderr"));
   EXPECT_THAT(Under(R"("network": {"mode": "host"})", R"("network": {"mode": "host"})").warnings, IsEmpty());
 }
 
