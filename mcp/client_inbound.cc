@@ -196,16 +196,17 @@ void Client::Impl::OnInputRequired(const CallPtr& call, absl::string_view result
   };
   if (++call->rounds > kInputRoundsMax) return fail(absl::StrCat("more than ", kInputRoundsMax, " times"));
   std::vector<std::pair<std::string, ServerRequest>> asked;
-  const bool are_objects = requests.empty() || requests.front() == '{';
-  if (are_objects && !requests.empty()) {
+  bool are_requests = requests.empty() || requests.front() == '{';
+  if (are_requests && !requests.empty()) {
     jsonrpc::ForEachMember(requests, [&](const jsonrpc::JsonMember& member) {
       const std::string method = StringValue(FindMember(member.value, "method").value_or("")).value_or("");
       const absl::string_view params = FindMember(member.value, "params").value_or("");
+      are_requests = !method.empty() && (params.empty() || params.front() == '{');
       asked.emplace_back(std::string(member.key), ServerRequest{method, std::string(params)});
-      return true;
+      return are_requests;
     });
   }
-  if (!are_objects || (asked.empty() && round->state.empty())) return fail("but does not say which");
+  if (!are_requests || (asked.empty() && round->state.empty())) return fail("but does not say which");
   if (!asked.empty() && !handlers.on_request) return fail("and nobody is there to give it");
   round->missing = asked.size();
   call->asked_at = Clock::now();

@@ -395,8 +395,14 @@ TEST_F(Input, ThatIsNotSaidFailsTheCall) {
   for (const char* result :
        {R"({"resultType":"input_required"})", R"({"resultType":"input_required","inputRequests":{}})",
         R"({"resultType":"input_required","inputRequests":[]})",
-        R"({"resultType":"input_required","inputRequests":7,"requestState":"s"})"}) {
+        R"({"resultType":"input_required","inputRequests":7,"requestState":"s"})",
+        R"({"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"},"b":{}},"requestState":"s"})",
+        R"({"resultType":"input_required","inputRequests":{"a":{"method":""}}})",
+        R"({"resultType":"input_required","inputRequests":{"a":{"method":7}}})",
+        R"({"resultType":"input_required","inputRequests":{"a":{"method":"roots/list","params":[]}}})",
+        R"({"resultType":"input_required","inputRequests":{"a":"roots/list"}})"}) {
     BeginWith(result);
+    EXPECT_THAT(asked, IsEmpty());
     EXPECT_EQ(call->count, 1);
     EXPECT_EQ(call->code(), StatusCode::kFailedPrecondition) << result;
     EXPECT_TRUE(HearsNothing());
