@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "bulkhead/policy/json.h"
+#include "bulkhead/policy/paths.h"
 #include "bulkhead/policy/text.h"
 #include "nlohmann/json.hpp"
 #include "tests/fuzz/policy/fuzz.h"
