@@ -193,6 +193,9 @@ class Parser {
       Refuse(absl::StrCat("holds more than ", kPolicyValuesMax, " values; is this the right file?"));
       return nullptr;
     }
+    const bool is_entry = !open_.empty() && open_.back()->type == JsonValue::Type::kArray;
+    if (is_entry && type != JsonValue::Type::kString && type != JsonValue::Type::kObject && !CountWrongEntry())
+      return nullptr;
     JsonValue* added = open_.empty() ? &root_ : &open_.back()->children.emplace_back();
     added->type = type;
     added->file = &file_;
@@ -202,6 +205,13 @@ class Parser {
       added->key_place = key_place_;
     }
     return added;
+  }
+
+  bool CountWrongEntry() {
+    if (++wrong_entries_ <= kWrongEntriesMax) return true;
+    return Refuse(absl::StrCat("holds more than ", kWrongEntriesMax,
+                               " numbers, lists or empty objects where a list of a policy has text; is this the right "
+                               "file?"));
   }
 
   bool Open(JsonValue::Type type) {
@@ -219,8 +229,10 @@ class Parser {
     JsonValue& closed = *open_.back();
     closed.children.shrink_to_fit();
     if (closed.type == JsonValue::Type::kObject) CheckDuplicates(closed);
+    const bool is_empty_object = closed.type == JsonValue::Type::kObject && closed.children.empty();
     open_.pop_back();
-    return true;
+    const bool is_entry = !open_.empty() && open_.back()->type == JsonValue::Type::kArray;
+    return !is_entry || !is_empty_object || CountWrongEntry();
   }
 
   void CheckDuplicates(const JsonValue& object) {
@@ -346,6 +358,7 @@ class Parser {
   std::string key_;
   Place key_place_;
   std::size_t values_ = 0;
+  std::size_t wrong_entries_ = 0;
 };
 
 // The place of text[at].

@@ -245,13 +245,31 @@ TEST(JsonTest, SizeIsBounded) {
 
 TEST(JsonTest, TheNumberOfValuesIsBounded) {
   const auto list = [](std::size_t values) {  // the list is one itself
-    std::string text = "[1";
-    for (std::size_t i = 2; i < values; ++i) text += ",1";
+    std::string text = "[\"\"";
+    for (std::size_t i = 2; i < values; ++i) text += ",\"\"";
     return text + "]";
   };
   EXPECT_TRUE(Parse(list(kPolicyValuesMax - 1)).has_value());
   EXPECT_TRUE(Parse(list(kPolicyValuesMax)).has_value());
   EXPECT_THAT(JsonError(list(kPolicyValuesMax + 1)), StartsWith("f.json:1: /: holds more than 65536 values"));
+}
+
+TEST(JsonTest, EntriesThatNoPolicyHasAreBounded) {
+  for (const char* entry : {"1", "true", "null", "[]", "{}", "[\"a\"]"}) {
+    const auto lists = [entry](std::size_t entries) {
+      std::string text = "{\"a\": [\"b\"";
+      // Counted in all lists together.
+      for (std::size_t i = 0; i < entries; ++i) {
+        absl::StrAppend(&text, i % 100 == 0 ? absl::StrCat("], \"c", i, "\": [") : ",", entry);
+      }
+      return text + "]}";
+    };
+    EXPECT_TRUE(Parse(lists(kWrongEntriesMax - 1)).has_value()) << entry;
+    EXPECT_TRUE(Parse(lists(kWrongEntriesMax)).has_value()) << entry;
+    EXPECT_THAT(JsonError(lists(kWrongEntriesMax + 1)),
+                HasSubstr("/c200: holds more than 256 numbers, lists or empty objects"))
+        << entry;
+  }
 }
 
 TEST(JsonTest, ManyKeysTakeNoQuadraticTime) {

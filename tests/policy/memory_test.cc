@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <new>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/policy/large_policy.h"
 #include "tests/policy/testing.h"
@@ -54,6 +56,25 @@ double Times(const std::string& text, bool is_policy) {
 TEST(MemoryTest, ALargePolicyTakesNoMoreThanTenTimesItsText) {
   ASSERT_GT(Times(R"({"version": 1})", true), kTimesItsInputMax);  // the counting counts; so small a one may
   EXPECT_LT(Times(LargePolicy(), true), kTimesItsInputMax);
+}
+
+// `entry` over and over in lists of a thousand each, 40 KB or more.
+std::string Lists(const std::string& entry) {
+  std::string text = "{\"version\": 1";
+  for (int list = 0; text.size() < 40000; ++list) {
+    absl::StrAppend(&text, ", \"list", list, "\": [", entry);
+    for (int i = 1; i < 1000; ++i) absl::StrAppend(&text, ",", entry);
+    text += "]";
+  }
+  return text + "}";
+}
+
+TEST(MemoryTest, ATextThatIsNoPolicyTakesNoMoreEither) {
+  for (const char* entry : {"1", "true", "null", "[]", "[[1]]", "{}"}) {
+    const double times = Times(Lists(entry), false);
+    EXPECT_LT(times, kTimesItsInputMax) << entry;
+    std::printf("%-6s %.2f times its text\n", entry, times);
+  }
 }
 
 TEST(MemoryTest, CommentsTakeNone) {
