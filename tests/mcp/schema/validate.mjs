@@ -37,7 +37,11 @@ const resultOf = {
 };
 
 // What a client may send in some version. Any other method is the host's own.
-const known = /^(initialize|ping|logging\/setLevel|completion\/complete|server\/discover|subscriptions\/listen|(tools|resources|resources\/templates|prompts|tasks)\/\w+|notifications\/(initialized|cancelled|progress|roots\/list_changed|tasks\/\w+))$/;
+const known = new Set(["initialize", "ping", "logging/setLevel", "completion/complete", "server/discover",
+  "subscriptions/listen", "tools/list", "tools/call", "resources/list", "resources/templates/list", "resources/read",
+  "resources/subscribe", "resources/unsubscribe", "prompts/list", "prompts/get", "tasks/get", "tasks/list",
+  "tasks/result", "tasks/cancel", "notifications/initialized", "notifications/cancelled", "notifications/progress",
+  "notifications/roots/list_changed", "notifications/tasks/status"]);
 
 // --- The two sources ---
 // Each is a function of a version that returns a function of {message, answers} that returns why it is not valid.
@@ -108,7 +112,7 @@ function mistakesIn(version, check, { line, answers, own }) {
   if (/[\r\n]/.test(line)) return ["is more than one line"];
   const mistakes = eraMistakes(version, message);
   return mistakes.length > 0 ? mistakes
-    : check({ message, answers, isOwn: own === true && "method" in message && !known.test(message.method) });
+    : check({ message, answers, isOwn: own === true && "method" in message && !known.has(message.method) });
 }
 
 // --- Lines that are known ---
