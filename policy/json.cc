@@ -371,6 +371,17 @@ Place PlaceOf(absl::string_view text, std::size_t at) {
   return place;
 }
 
+// The position of the first character that makes editors show the text in another order or in other lines than it is
+// read (CVE-2021-42574): U+2028 to U+202E and U+2066 to U+2069. Or npos.
+std::size_t FindTurn(absl::string_view text) {
+  for (std::size_t at = text.find('\xE2'); at != absl::string_view::npos; at = text.find('\xE2', at + 1)) {
+    const absl::string_view rest = text.substr(at, 3);
+    if (rest >= "\xE2\x80\xA8" && rest <= "\xE2\x80\xAE") return at;
+    if (rest >= "\xE2\x81\xA6" && rest <= "\xE2\x81\xA9") return at;
+  }
+  return absl::string_view::npos;
+}
+
 // Also in comments.
 bool CheckBytes(const std::string& file, absl::string_view text, Mistakes& mistakes) {
   if (text.size() > kPolicyBytesMax) {
@@ -386,6 +397,14 @@ bool CheckBytes(const std::string& file, absl::string_view text, Mistakes& mista
   const std::size_t invalid = FindInvalidUtf8(text);
   if (invalid != absl::string_view::npos) {
     mistakes.Add(file, PlaceOf(text, invalid), "", "is not UTF-8; save it as UTF-8 text");
+    return false;
+  }
+  const std::size_t turn = FindTurn(text);
+  if (turn != absl::string_view::npos) {
+    mistakes.Add(
+        file, PlaceOf(text, turn), "",
+        absl::StrCat("holds the character ", Visible(text.substr(turn, 3)),
+                     ", with which editors show another text than is read; take it out, or write it as this escape"));
     return false;
   }
   if (text.find_first_not_of(" \t\r\n") == absl::string_view::npos) {

@@ -254,6 +254,17 @@ TEST(JsonTest, TheNumberOfValuesIsBounded) {
   EXPECT_THAT(JsonError(list(kPolicyValuesMax + 1)), StartsWith("f.json:1: /: holds more than 65536 values"));
 }
 
+TEST(JsonTest, ACharacterThatTurnsTheTextIsAMistakeAnywhere) {
+  for (const char* turn : {"\u2028", "\u2029", "\u202a", "\u202e", "\u2066", "\u2069"}) {
+    EXPECT_THAT(JsonError(absl::StrCat("{\n// ", turn, "\n}")), StartsWith("f.json:2: /: holds the character \\u20"));
+    EXPECT_THAT(JsonError(absl::StrCat("{\"a\": \"", turn, "\"}")), HasSubstr("holds the character"));
+  }
+  // Their neighbours, and the same as an escape.
+  for (const char* other : {"\u2027", "\u202f", "\u2065", "\u206a", "\u00e2", "\\u202e"}) {
+    EXPECT_TRUE(Parse(absl::StrCat("{\"a\": \"", other, "\"}")).has_value()) << other;
+  }
+}
+
 TEST(JsonTest, EntriesThatNoPolicyHasAreBounded) {
   for (const char* entry : {"1", "true", "null", "[]", "{}", "[\"a\"]"}) {
     const auto lists = [entry](std::size_t entries) {
