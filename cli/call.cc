@@ -40,10 +40,10 @@ absl::StatusOr<std::string> FindTool(Talk& talk, const std::string& name) {
     names.push_back(TextMember(tool, "name"));
     if (names.back() == name) return std::move(tool);
   }
-  const std::string near = DidYouMean(name, names);
+  const std::string nearest = DidYouMean(name, names);
   return absl::NotFoundError(
       absl::StrCat("the server has no tool ", Quote(name),
-                   near.empty() ? absl::StrCat(" (there are: ", absl::StrJoin(names, ", "), ")") : near));
+                   nearest.empty() ? absl::StrCat(" (there are: ", absl::StrJoin(names, ", "), ")") : nearest));
 }
 
 std::string ContentForPeople(absl::string_view content) {

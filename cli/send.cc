@@ -109,9 +109,9 @@ int RequestCommand(const Flags& flags) {
   if (code != 0) return code;
   if (!reply.error) return 0;
   code = FailAnswered(*flags.method, *reply.error);
-  const std::string near = Suggest(*flags.method, Methods());
-  if (reply.error->code == kMethodNotFound && !near.empty() && near != *flags.method) {
-    Complain(absl::StrCat("did you mean ", near, "?"));
+  const std::string nearest = Suggest(*flags.method, Methods());
+  if (reply.error->code == kMethodNotFound && !nearest.empty() && nearest != *flags.method) {
+    Complain(absl::StrCat("did you mean ", nearest, "?"));
   }
   return code;
 }

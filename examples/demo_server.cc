@@ -5,12 +5,18 @@
 // the operating system lets it, which is what a server that is careless, or has been taken over, can do as well. Run it
 // with and without Bulkhead in front to see the difference; examples/demo.sh does.
 //
+// On Windows it starts no programs.
+//
 // Speaks the `initialize` handshake of the protocol versions below. One request at a time.
 #include <fcntl.h>
+#include <unistd.h>
+#ifdef _WIN32
+#include <io.h>
+#else
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
+#endif
 
 #include <algorithm>
 #include <array>
@@ -24,7 +30,9 @@
 
 #include "nlohmann/json.hpp"
 
+#ifndef _WIN32
 extern char** environ;
+#endif
 
 namespace {
 
@@ -32,6 +40,11 @@ using nlohmann::json;
 
 // Newest first. 2025-03-26 is left out: whoever speaks it must also take arrays of messages.
 constexpr std::array<const char*, 3> kProtocolVersions = {"2025-11-25", "2025-06-18", "2024-11-05"};
+#ifdef _WIN32
+constexpr int kReadFlags = O_RDONLY | O_BINARY | O_NOINHERIT;
+#else
+constexpr int kReadFlags = O_RDONLY | O_CLOEXEC;
+#endif
 constexpr std::size_t kTextBytesMax = 1 << 20;  // of a file or of a program's output; the rest is left out
 
 // JSON-RPC's error codes (https://www.jsonrpc.org/specification, section 5.1).
@@ -65,7 +78,7 @@ json Echo(const json& arguments) { return TextResult(arguments.at("text").get<st
 
 json ReadFile(const json& arguments) {
   const std::string path = arguments.at("path").get<std::string>();
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = open(path.c_str(), kReadFlags);
   if (fd < 0) return ErrnoResult("cannot open " + path, errno);
   std::string text;
   const bool ok = ReadAll(fd, text);
@@ -80,6 +93,7 @@ json Env(const json& arguments) {
   return value != nullptr ? TextResult(value) : TextResult(name + " is not set", true);
 }
 
+#ifndef _WIN32
 // Waits for a program that was started and answers with what it wrote to `output_fd`.
 json FinishedResult(pid_t pid, int output_fd) {
   int status = 0;
@@ -133,6 +147,7 @@ json Spawn(const json& arguments) {
   close(output_fd);
   return result;
 }
+#endif
 
 struct Tool {
   const char* name;
@@ -147,11 +162,13 @@ const std::vector<Tool>& Tools() {
       {"echo", "Answers with the text it was given.", {{"text", {{"type", "string"}}}}, {"text"}, Echo},
       {"read_file", "Reads a file, whichever it is.", {{"path", {{"type", "string"}}}}, {"path"}, ReadFile},
       {"env", "Shows a variable of this server's environment.", {{"name", {{"type", "string"}}}}, {"name"}, Env},
+#ifndef _WIN32
       {"spawn",
        "Starts a program and answers with its output, or leaves it running in the background.",
        {{"command", {{"type", "array"}, {"items", {{"type", "string"}}}}}, {"background", {{"type", "boolean"}}}},
        {"command"},
        Spawn},
+#endif
   };
   return *tools;
 }
@@ -226,8 +243,13 @@ void Send(const json& reply) {
 
 }  // namespace
 
+#ifdef _WIN32
+int wmain() {
+  for (const int fd : {0, 1}) _setmode(fd, _O_BINARY);  // lines end with a newline alone
+#else
 int main() {
   std::signal(SIGPIPE, SIG_IGN);  // a client that has gone shows as a failed write
+#endif
   std::string line;
   while (std::cout && std::getline(std::cin, line)) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;

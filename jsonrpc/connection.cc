@@ -1,9 +1,5 @@
 #include "bulkhead/jsonrpc/connection.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -28,7 +24,6 @@ constexpr int kReadsPerTurn = 64;
 // the peer.
 constexpr std::size_t kLargeBytes = 128u << 10;
 constexpr std::size_t kDefaultPipeBytes = 64u << 10;
-constexpr int kLargePipeBytes = 1 << 20;
 
 constexpr std::size_t kDiscardedAtOnce = 16u << 10;
 
@@ -39,33 +34,6 @@ void CloseStream(Stream* stream) {
   asio::error_code ignored;
   stream->close(ignored);
 }
-
-// A pipe that is larger for as long as it has large messages to carry: what a user's pipes hold together is limited
-// (pipe(7), pipe-user-pages-soft), and then new ones get less. May be refused, and does nothing for what is no pipe.
-class PipeSize {
- public:
-  void Enlarge([[maybe_unused]] int fd) {
-#if defined(F_SETPIPE_SZ)
-    if (is_tried_) return;
-    is_tried_ = true;
-    const int bytes = fcntl(fd, F_GETPIPE_SZ);
-    if (bytes > 0 && bytes < kLargePipeBytes && fcntl(fd, F_SETPIPE_SZ, kLargePipeBytes) >= 0) before_ = bytes;
-#endif
-  }
-  // Fails while more is in the pipe than fits; to be called again.
-  void Restore([[maybe_unused]] int fd) {
-#if defined(F_SETPIPE_SZ)
-    if (before_ != 0 && fcntl(fd, F_SETPIPE_SZ, before_) < 0) return;
-    before_ = 0;
-    is_tried_ = false;
-#endif
-  }
-  bool is_tried() const { return is_tried_; }
-
- private:
-  bool is_tried_ = false;
-  int before_ = 0;  // 0: as it was
-};
 
 }  // namespace
 
@@ -80,9 +48,8 @@ class Connection::Impl : public std::enable_shared_from_this<Impl> {
         handlers_(std::move(handlers)),
         framer_(options.message_bytes_max),
         queue_(options.queued_bytes_max) {
-    asio::error_code ignored;  // EAGAIN is what is relied on; a descriptor that is none fails when it is used
-    from_.native_non_blocking(true, ignored);
-    to_.native_non_blocking(true, ignored);
+    MakeNonBlocking(&from_);
+    MakeNonBlocking(&to_);
   }
 
   void Start() {
@@ -173,21 +140,19 @@ void Connection::Impl::ReadTurn() {
   ContinueReading(next);
 }
 
-// read(2) straight into the framer: while there is nothing to read, there is no buffer.
+// Straight into the framer: while there is nothing to read, there is no buffer.
 Connection::Impl::Next Connection::Impl::ReadSome() {
   std::size_t bytes = 0;
   for (int reads = 0; reads != kReadsPerTurn && bytes < kBytesPerTurn; ++reads) {
     if (!from_.is_open() || (reading_ != Reading::kLines && reading_ != Reading::kDiscard)) return Next::kWait;
     std::array<char, kDiscardedAtOnce> discarded;
     const absl::Span<char> space = reading_ == Reading::kDiscard ? absl::MakeSpan(discarded) : framer_.Space();
-    const ssize_t count = read(from_.native_handle(), space.data(), space.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EAGAIN) return Next::kWait;
+    const std::ptrdiff_t count = jsonrpc::ReadSome(&from_, space);
+    if (count == -EAGAIN) return Next::kWait;
     if (count < 0) {
-      const int error = errno;
       CloseStream(&from_);
-      Finish(CloseReason::kReadFailed,
-             absl::UnavailableError(absl::StrCat("can't read from the peer: ", std::strerror(error))));
+      Finish(CloseReason::kReadFailed, absl::UnavailableError(absl::StrCat("can't read from the peer: ",
+                                                                           std::strerror(static_cast<int>(-count)))));
       return Next::kWait;
     }
     if (count == 0) {
@@ -198,13 +163,13 @@ Connection::Impl::Next Connection::Impl::ReadSome() {
     }
     bytes += static_cast<std::size_t>(count);
     if (reading_ == Reading::kLines) {
-      if (static_cast<std::size_t>(count) >= kDefaultPipeBytes) from_size_.Enlarge(from_.native_handle());
+      if (static_cast<std::size_t>(count) >= kDefaultPipeBytes) from_size_.Enlarge(&from_);
       framer_.Commit(static_cast<std::size_t>(count));
       DeliverLines();
       Flush();
     }
     if (static_cast<std::size_t>(count) < space.size()) {
-      if (from_size_.is_tried() && framer_.empty() && from_.is_open()) from_size_.Restore(from_.native_handle());
+      if (from_size_.is_tried() && framer_.empty() && from_.is_open()) from_size_.Restore(&from_);
       return Next::kWait;
     }
   }
@@ -228,8 +193,7 @@ void Connection::Impl::ReadForTheLastTime() {
   std::size_t bytes = 0;
   while (reading_ == Reading::kLines && from_.is_open() && bytes < kBytesPerTurn) {
     const absl::Span<char> space = framer_.Space();
-    const ssize_t count = read(from_.native_handle(), space.data(), space.size());
-    if (count < 0 && errno == EINTR) continue;
+    const std::ptrdiff_t count = jsonrpc::ReadSome(&from_, space);
     if (count < 0) return;
     if (count == 0) return DeliverTail();
     bytes += static_cast<std::size_t>(count);
@@ -363,8 +327,7 @@ void Connection::Impl::Flush() {
     const std::size_t count = queue_.Front(absl::MakeSpan(pieces));
     std::size_t offered = 0;
     for (std::size_t i = 0; i != count; ++i) offered += pieces[i].size();
-    const std::ptrdiff_t written = WriteWithoutSigpipe(to_.native_handle(), pieces.data(), count);
-    if (written == -EINTR) continue;
+    const std::ptrdiff_t written = WriteSome(&to_, pieces.data(), count);
     if (written < 0 && written != -EAGAIN) return OnWriteFailed(static_cast<int>(-written));
     if (written > 0) {
       queue_.Consume(static_cast<std::size_t>(written));
@@ -373,9 +336,9 @@ void Connection::Impl::Flush() {
     }
     // The pipe is full.
     if (queue_.bytes() < kLargeBytes || to_size_.is_tried()) return WaitToWrite();
-    to_size_.Enlarge(to_.native_handle());
+    to_size_.Enlarge(&to_);
   }
-  if (to_size_.is_tried() && to_.is_open()) to_size_.Restore(to_.native_handle());
+  if (to_size_.is_tried() && to_.is_open()) to_size_.Restore(&to_);
   if (closes_when_flushed_) CloseStream(&to_);
 }
 
@@ -385,8 +348,7 @@ void Connection::Impl::WatchPeersInput() {
   if (!to_.is_open()) return;
   to_.async_wait(Stream::wait_error, [self = shared_from_this()](asio::error_code cancelled) {
     if (cancelled || !self->to_.is_open()) return;
-    pollfd poll_fd = {self->to_.native_handle(), 0, 0};
-    if (poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & (POLLERR | POLLHUP)) != 0) return self->OnWriteFailed(EPIPE);
+    if (PeerIsGone(&self->to_)) return self->OnWriteFailed(EPIPE);
     self->WatchPeersInput();  // an event that was meant for another descriptor
   });
 }

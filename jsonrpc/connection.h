@@ -11,14 +11,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "asio/posix/stream_descriptor.hpp"
 #include "bulkhead/jsonrpc/message.h"
-#include "bulkhead/jsonrpc/write_without_sigpipe.h"
+#include "bulkhead/jsonrpc/stream.h"
 
 namespace bulkhead::jsonrpc {
-
-// Owns its descriptor; made for an executor, on which everything here runs.
-using Stream = asio::posix::stream_descriptor;
 
 struct ConnectionOptions {
   std::size_t message_bytes_max = 8u << 20;  // of a line that is read, without its newline

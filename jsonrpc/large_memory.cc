@@ -1,6 +1,8 @@
 #include "bulkhead/jsonrpc/large_memory.h"
 
+#ifndef _WIN32
 #include <sys/mman.h>
+#endif
 
 #include <algorithm>
 #include <cstdint>
@@ -14,7 +16,19 @@ namespace {
 // Of x86-64, and of aarch64 with pages of 4 KiB. Where it is another, alignment costs address space only.
 constexpr std::size_t kHugePageBytes = 2u << 20;
 
-std::size_t RoundUp(std::uintptr_t value) { return (value + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes; }
+[[maybe_unused]] std::size_t RoundUp(std::uintptr_t value) {
+  return (value + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+}
+
+#ifdef _WIN32
+char* MapLarge(std::size_t size) {
+  char* const memory = static_cast<char*>(std::malloc(size));
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void UnmapLarge(char* memory, std::size_t) { std::free(memory); }
+#else
+void UnmapLarge(char* memory, std::size_t size) { munmap(memory, RoundUp(size)); }
 
 // A mapping that begins where a huge page may: one that is too long, of which the edges are given back.
 char* MapLarge(std::size_t size) {
@@ -28,6 +42,7 @@ char* MapLarge(std::size_t size) {
   PreferHugePages(begin + before, RoundUp(size));
   return begin + before;
 }
+#endif
 
 }  // namespace
 
@@ -43,7 +58,7 @@ void PreferHugePages([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t
 
 void GrowingBuffer::Release() {
   if (size_ >= kLargeMemoryBytes) {
-    munmap(memory_, RoundUp(size_));
+    UnmapLarge(memory_, size_);
   } else {
     std::free(memory_);
   }

@@ -38,7 +38,7 @@ Process& Process::operator=(Process&& other) noexcept {
 }
 Process::~Process() { End(); }
 
-int Process::pidfd() const { return impl_->EndFd(); }
+NativeFd Process::pidfd() const { return impl_->EndFd(); }
 UniqueFd& Process::stdin_fd() { return impl_->in; }
 UniqueFd& Process::stdout_fd() { return impl_->out; }
 UniqueFd& Process::stderr_fd() { return impl_->err; }

@@ -46,10 +46,13 @@ class Process {
   Process& operator=(Process&&) noexcept;  // ends the tree that was held before
   ~Process();  // SIGKILL to the whole tree, and reaps it; returns within a second. AsyncWait handlers still complete.
 
-  // Readable once the keeper has ended, which it does after the whole tree is reaped. Borrowed.
-  int pidfd() const;
+  // Readable once the keeper has ended, which it does after the whole tree is reaped. Borrowed. On Windows an event
+  // that is set then.
+  NativeFd pidfd() const;
 
-  // The host's ends of the server's stdio; owned by the Process until taken. Blocking descriptors with CLOEXEC.
+  // The host's ends of the server's stdio; owned by the Process until taken. Blocking descriptors with CLOEXEC; on
+  // Windows named pipes opened with FILE_FLAG_OVERLAPPED, of which stdin's is readable, too, to notice that the server
+  // closed it.
   UniqueFd& stdin_fd();
   UniqueFd& stdout_fd();
   UniqueFd& stderr_fd();  // empty unless the policy's stderr is "inherit" and LaunchOptions asked for a pipe
@@ -70,7 +73,8 @@ class Process {
   }
 
   // The gentle way: closes stdin (if it wasn't taken), waits stdin_grace, SIGTERM to all, waits term_grace, SIGKILL to
-  // all. Completes like AsyncWait. Calling it again, or after the end, is harmless.
+  // all; on Windows the job is terminated after stdin_grace. Completes like AsyncWait. Calling it again, or after the
+  // end, is harmless.
   template <typename Token>
   auto AsyncStop(Token&& token) {
     return asio::async_initiate<Token, void(ExitStatus)>(

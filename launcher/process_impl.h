@@ -16,7 +16,7 @@ struct Process::Impl {
   using WaitHandler = Process::WaitHandler;
 
   virtual ~Impl() = default;
-  virtual int EndFd() const = 0;  // Process::pidfd
+  virtual NativeFd EndFd() const = 0;  // Process::pidfd
   // `self` is this object: whoever waits for the end keeps it.
   virtual void StartWait(const std::shared_ptr<Impl>& self, std::unique_ptr<WaitHandler> handler) = 0;
   virtual void BeginStop(const std::shared_ptr<Impl>& self) = 0;

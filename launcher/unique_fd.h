@@ -1,16 +1,35 @@
-// UniqueFd owns one file descriptor and closes it. An empty one holds -1.
+// UniqueFd owns one file descriptor, on Windows one HANDLE, and closes it. An empty one holds -1.
 #ifndef BULKHEAD_LAUNCHER_UNIQUE_FD_H_
 #define BULKHEAD_LAUNCHER_UNIQUE_FD_H_
 
+#ifndef _WIN32
 #include <errno.h>
 #include <unistd.h>
+#endif
 
 namespace bulkhead::launcher {
+
+#ifdef _WIN32
+using NativeFd = void*;
+inline NativeFd NoFd() { return reinterpret_cast<NativeFd>(-1); }  // INVALID_HANDLE_VALUE
+inline bool IsFd(NativeFd fd) { return fd != nullptr && fd != NoFd(); }
+void CloseFd(NativeFd fd);  // keeps GetLastError()
+#else
+using NativeFd = int;
+constexpr NativeFd NoFd() { return -1; }
+constexpr bool IsFd(NativeFd fd) { return fd >= 0; }
+// Leaves errno as it was. A close that fails is not tried again: Linux has freed the number even then (close(2)).
+inline void CloseFd(NativeFd fd) {
+  const int saved = errno;
+  ::close(fd);
+  errno = saved;
+}
+#endif
 
 class UniqueFd {
  public:
   UniqueFd() = default;
-  explicit UniqueFd(int fd) : fd_(fd) {}
+  explicit UniqueFd(NativeFd fd) : fd_(fd) {}
   UniqueFd(UniqueFd&& other) noexcept : fd_(other.release()) {}
   UniqueFd& operator=(UniqueFd&& other) noexcept {
     if (this != &other) reset(other.release());
@@ -18,30 +37,26 @@ class UniqueFd {
   }
   ~UniqueFd() { reset(); }
 
-  int get() const { return fd_; }
-  bool valid() const { return fd_ >= 0; }
+  NativeFd get() const { return fd_; }
+  bool valid() const { return IsFd(fd_); }
   explicit operator bool() const { return valid(); }
 
   // The caller closes it.
-  [[nodiscard]] int release() {
-    const int fd = fd_;
-    fd_ = -1;
+  [[nodiscard]] NativeFd release() {
+    const NativeFd fd = fd_;
+    fd_ = NoFd();
     return fd;
   }
 
-  // Closes the one held and takes `fd`. Leaves errno as it was. A close that fails is not tried again: Linux has freed
-  // the number even then (close(2)).
-  void reset(int fd = -1) {
-    const int old = fd_;
+  // Closes the one held and takes `fd`.
+  void reset(NativeFd fd = NoFd()) {
+    const NativeFd old = fd_;
     fd_ = fd;
-    if (old < 0) return;
-    const int saved = errno;
-    ::close(old);
-    errno = saved;
+    if (IsFd(old)) CloseFd(old);
   }
 
  private:
-  int fd_ = -1;
+  NativeFd fd_ = NoFd();
 };
 
 }  // namespace bulkhead::launcher

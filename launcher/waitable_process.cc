@@ -1,8 +1,12 @@
 #include "bulkhead/launcher/waitable_process.h"
 
+#ifdef _WIN32
+#include <windows.h>
+#else
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#endif
 
 #include <algorithm>
 #include <limits>
@@ -22,8 +26,38 @@ int MillisecondsUntil(const std::optional<std::chrono::steady_clock::time_point>
   return static_cast<int>(std::clamp<decltype(left)>(left, 0, std::numeric_limits<int>::max()));
 }
 
+#ifdef _WIN32
+void WaitFor(NativeFd event, int milliseconds) {
+  WaitForSingleObject(event, milliseconds < 0 ? INFINITE : static_cast<DWORD>(milliseconds));
+}
+
+UniqueFd Copy(NativeFd event) {
+  HANDLE copy = nullptr;
+  DuplicateHandle(GetCurrentProcess(), event, GetCurrentProcess(), &copy, 0, FALSE, DUPLICATE_SAME_ACCESS);
+  return UniqueFd(copy);
+}
+
+template <typename Handler>
+void WaitFor(asio::windows::object_handle& event, Handler handler) {
+  event.async_wait(std::move(handler));
+}
+#else
+void WaitFor(int fd, int milliseconds) {
+  pollfd poll_fd = {fd, POLLIN, 0};
+  poll(&poll_fd, 1, milliseconds);
+}
+
+UniqueFd Copy(int fd) { return UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
+
+template <typename Handler>
+void WaitFor(asio::posix::stream_descriptor& descriptor, Handler handler) {
+  descriptor.async_wait(asio::posix::stream_descriptor::wait_read, std::move(handler));
+}
+#endif
+
 }  // namespace
 
+#ifndef _WIN32
 SignalsBlocked::SignalsBlocked() {
   sigset_t all;
   sigfillset(&all);
@@ -35,10 +69,11 @@ bool IsReadable(int fd) {
   pollfd poll_fd = {fd, POLLIN, 0};
   return poll(&poll_fd, 1, 0) == 1;
 }
+#endif
 
 bool WaitableProcess::AwaitEnd(std::optional<Clock::time_point> deadline) {
   while (true) {
-    pollfd poll_fd = {-1, POLLIN, 0};
+    NativeFd wait_fd = NoFd();
     {
       std::shared_ptr<Watch> held;  // its last reference must not go while the mutex is held
       std::vector<std::unique_ptr<WaitHandler>> handlers;
@@ -51,16 +86,16 @@ bool WaitableProcess::AwaitEnd(std::optional<Clock::time_point> deadline) {
         for (const auto& handler : handlers) handler->Complete(ended);
         return true;
       }
-      poll_fd.fd = WaitFd();
+      wait_fd = WaitFd();
     }
     const int time = MillisecondsUntil(deadline);
     if (time == 0) return false;
-    poll(&poll_fd, 1, time);
+    WaitFor(wait_fd, time);
   }
 }
 
 std::shared_ptr<WaitableProcess::Watch> WaitableProcess::StartWatch(const std::shared_ptr<WaitableProcess>& impl) {
-  auto watch = std::shared_ptr<Watch>(new Watch{impl, asio::posix::stream_descriptor(impl->executor), {}});
+  auto watch = std::shared_ptr<Watch>(new Watch{impl, Descriptor(impl->executor), {}});
   impl->watch = watch;
   Arm(watch);
   return watch;
@@ -69,12 +104,11 @@ std::shared_ptr<WaitableProcess::Watch> WaitableProcess::StartWatch(const std::s
 void WaitableProcess::Arm(const std::shared_ptr<Watch>& watch) {
   asio::error_code error;
   watch->descriptor.close(error);
-  UniqueFd copy(fcntl(watch->impl->WaitFd(), F_DUPFD_CLOEXEC, 0));
+  UniqueFd copy = Copy(watch->impl->WaitFd());
   if (copy.valid()) watch->descriptor.assign(copy.get(), error);
   if (copy.valid() && !error) {
     (void)copy.release();
-    watch->descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
-                                 [watch](asio::error_code failed) { OnReadable(watch, static_cast<bool>(failed)); });
+    WaitFor(watch->descriptor, [watch](asio::error_code failed) { OnReadable(watch, static_cast<bool>(failed)); });
     return;
   }
   WaitOnThread(watch);

@@ -2,16 +2,20 @@
 #ifndef BULKHEAD_LAUNCHER_WAITABLE_PROCESS_H_
 #define BULKHEAD_LAUNCHER_WAITABLE_PROCESS_H_
 
-#include <signal.h>
-
 #include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
 
-#include "asio/posix/stream_descriptor.hpp"
 #include "bulkhead/launcher/process_impl.h"
+#ifdef _WIN32
+#include "asio/windows/object_handle.hpp"
+#else
+#include <signal.h>
+
+#include "asio/posix/stream_descriptor.hpp"
+#endif
 
 namespace bulkhead::launcher {
 
@@ -24,8 +28,9 @@ struct WaitableProcess : ProcessImpl {
  protected:
   // Looks without waiting whether the tree has ended, and sets `status`. With the mutex held.
   virtual bool Settle() = 0;
-  // What to wait for next: becomes readable no later than when Settle should be called again. With the mutex held.
-  virtual int WaitFd() const = 0;
+  // What to wait for next: becomes readable (an event of Windows: set) no later than when Settle should be called
+  // again. With the mutex held.
+  virtual NativeFd WaitFd() const = 0;
   // Waits until the tree has ended, and completes the handlers. False: not by the deadline.
   bool AwaitEnd(std::optional<Clock::time_point> deadline);
 
@@ -33,11 +38,16 @@ struct WaitableProcess : ProcessImpl {
   std::optional<ExitStatus> status;  // set once, when the tree is gone
 
  private:
+#ifdef _WIN32
+  using Descriptor = asio::windows::object_handle;
+#else
+  using Descriptor = asio::posix::stream_descriptor;
+#endif
   // Those who wait. Owned by the pending operation on the executor, not by the process: a handler may own the Process,
   // and a context that is destroyed must be able to destroy both.
   struct Watch {
     std::shared_ptr<WaitableProcess> impl;
-    asio::posix::stream_descriptor descriptor;
+    Descriptor descriptor;
     std::vector<std::unique_ptr<WaitHandler>> handlers;
   };
   static std::shared_ptr<Watch> StartWatch(const std::shared_ptr<WaitableProcess>& impl);
@@ -48,6 +58,12 @@ struct WaitableProcess : ProcessImpl {
   std::weak_ptr<Watch> watch;  // every use of it is guarded by the mutex, too
 };
 
+#ifdef _WIN32
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {}
+};
+#else
 // Asio starts threads for the system executor when it is first used. The host's signals are not for them, nor for other
 // threads of ours.
 class SignalsBlocked {
@@ -63,6 +79,7 @@ class SignalsBlocked {
 
 // Whether poll(2) has anything to say of it.
 bool IsReadable(int fd);
+#endif
 
 }  // namespace bulkhead::launcher
 

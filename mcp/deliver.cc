@@ -1,7 +1,9 @@
 #include "bulkhead/mcp/deliver.h"
 
+#ifndef _WIN32
 #include <pthread.h>
 #include <signal.h>
+#endif
 
 #include <algorithm>
 #include <memory>
@@ -182,12 +184,16 @@ absl::StatusOr<DeliverResult> Deliver(const policy::Policy& policy, const policy
                                       const DeliverOptions& options) {
   const auto io = std::make_shared<asio::io_context>();
   auto result = AsyncDeliver(io->get_executor(), policy, command, request, timeout, options, asio::use_future);
+#ifndef _WIN32
   // The host's signals are not for the thread.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
+#endif
   std::thread([io] { io->run(); }).detach();
+#ifndef _WIN32
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+#endif
   return result.get();
 }
 

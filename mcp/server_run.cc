@@ -1,8 +1,6 @@
 #include "bulkhead/mcp/server_run.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -13,22 +11,16 @@
 #include "absl/strings/str_replace.h"
 #include "asio/post.hpp"
 #include "bulkhead/launcher/plan.h"
+#include "bulkhead/mcp/host_stderr.h"
 
 namespace bulkhead::mcp {
 namespace {
 
 using Reason = jsonrpc::CloseReason;
-using Stream = asio::posix::stream_descriptor;
+using Stream = jsonrpc::Stream;
 
-// A pipe that poll(2) calls writable takes PIPE_BUF bytes without blocking; more is dropped rather than waited for.
-constexpr std::size_t kStderrPieceBytes = 4096;
+constexpr std::size_t kStderrPieceBytes = kHostStderrBytesMax;
 constexpr int kStderrDrainPiecesMax = 64;
-
-void PassToStderr(absl::string_view text) {
-  pollfd poll_fd = {STDERR_FILENO, POLLOUT, 0};
-  if (poll(&poll_fd, 1, 0) != 1 || (poll_fd.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) return;
-  jsonrpc::WriteWithoutSigpipe(STDERR_FILENO, &text, 1);
-}
 
 bool IsStdioEnd(Reason reason) {
   return reason == Reason::kEndOfInput || reason == Reason::kReadFailed || reason == Reason::kWriteFailed;
@@ -94,7 +86,7 @@ void ServerRun::Converse(ClientOptions options) {
   });
   if (process_->stderr_fd().valid()) {
     stderr_.assign(process_->stderr_fd().release());
-    stderr_.non_blocking(true);
+    jsonrpc::MakeNonBlocking(&stderr_);
     ReadStderr();
   }
 }
@@ -102,28 +94,26 @@ void ServerRun::Converse(ClientOptions options) {
 void ServerRun::ReadStderr() {
   stderr_.async_wait(Stream::wait_read, [weak = weak_from_this()](asio::error_code error) {
     const auto self = weak.lock();
-    if (self && !error && self->ReadStderrPiece()) self->ReadStderr();
+    if (self && !error && self->ReadStderrPiece() != Piece::kEnd) self->ReadStderr();
   });
 }
 
-// False at the end of stderr.
-bool ServerRun::ReadStderrPiece() {
+ServerRun::Piece ServerRun::ReadStderrPiece() {
   char piece[kStderrPieceBytes];
-  const ssize_t count = ::read(stderr_.native_handle(), piece, sizeof(piece));
-  if (count < 0) return errno == EINTR || errno == EAGAIN;
+  const std::ptrdiff_t count = jsonrpc::ReadSome(&stderr_, absl::MakeSpan(piece));
+  if (count <= 0) return count == -EAGAIN ? Piece::kNone : Piece::kEnd;
   const absl::string_view text(piece, static_cast<std::size_t>(count));
   tail_.append(text.data(), text.size());
   // Cut now and then only, so that it is not moved with each piece.
   if (tail_.size() > 4 * kStderrTailBytes) tail_.erase(0, tail_.size() - kStderrTailBytes);
-  if (count > 0) handlers_.on_stderr ? handlers_.on_stderr(text) : PassToStderr(text);
-  return count > 0;
+  handlers_.on_stderr ? handlers_.on_stderr(text) : PassToHostStderr(text);
+  return Piece::kText;
 }
 
 // What an ended server wrote last is still in the pipe.
 void ServerRun::DrainStderr() {
   for (int piece = 0; piece < kStderrDrainPiecesMax && stderr_.is_open(); ++piece) {
-    pollfd poll_fd = {stderr_.native_handle(), POLLIN, 0};
-    if (poll(&poll_fd, 1, 0) != 1 || !ReadStderrPiece()) return;
+    if (ReadStderrPiece() != Piece::kText) return;
   }
 }
 

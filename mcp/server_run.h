@@ -15,8 +15,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "asio/any_io_executor.hpp"
-#include "asio/posix/stream_descriptor.hpp"
 #include "asio/steady_timer.hpp"
+#include "bulkhead/jsonrpc/stream.h"
 #include "bulkhead/launcher/process.h"
 #include "bulkhead/mcp/client.h"
 #include "bulkhead/policy/command.h"
@@ -75,7 +75,8 @@ class ServerRun : public std::enable_shared_from_this<ServerRun> {
             std::vector<std::string> hints, Handlers handlers);
   void Converse(ClientOptions options);
   void ReadStderr();
-  bool ReadStderrPiece();
+  enum class Piece { kText, kNone, kEnd };
+  Piece ReadStderrPiece();
   void OnClose(jsonrpc::CloseReason reason, absl::Status detail);
   void OnExit(const launcher::ExitStatus& status);
   void AwaitOther();
@@ -87,7 +88,7 @@ class ServerRun : public std::enable_shared_from_this<ServerRun> {
   std::vector<std::string> hints_;  // of the plan: why it may not have what it needs
   Handlers handlers_;
   std::unique_ptr<Client> client_;
-  asio::posix::stream_descriptor stderr_;
+  jsonrpc::Stream stderr_;
   asio::steady_timer timer_;
   std::string tail_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();

@@ -1,6 +1,7 @@
 #include <windows.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -15,6 +16,8 @@ namespace bulkhead::launcher {
 namespace {
 
 using policy::PolicyFields;
+
+constexpr std::uint64_t kPageBytes = 4096;
 
 // What can't be enforced here and is more than tier C leaves out anyway.
 absl::Status RefuseWhatIsNotEnforced(const PolicyFields& policy) {
@@ -41,8 +44,9 @@ absl::Status RefuseWhatIsNotEnforced(const PolicyFields& policy) {
     return refuse("/syscalls", "has no system call filter", "take it out");
   }
   const policy::Limits& limits = policy.limits;
-  if (limits.memory_bytes != 0) return refuse("/limits/memory", "doesn't limit the memory yet", "take it out");
-  if (limits.processes != 0) return refuse("/limits/processes", "doesn't limit processes yet", "take it out");
+  if (limits.memory_bytes != 0 && limits.memory_bytes < kPageBytes) {
+    return refuse("/limits/memory", "limits whole pages of 4 KiB", "raise it");
+  }
   if (limits.file_size_bytes != 0) return refuse("/limits/file_size", "can't limit files", "take it out");
   if (limits.cpu_time > absl::ZeroDuration()) {
     return refuse("/limits/cpu_time", "doesn't limit the time yet", "take it out");
@@ -100,7 +104,19 @@ std::u16string EnvironmentBlock(const policy::ValidatedCommand& command) {
   return std::u16string(block.begin(), block.end());
 }
 
-EnforcementReport MakeReport() {
+LayerReport LimitsReport(const policy::Limits& limits) {
+  LayerReport layer{"limits", LayerState::kNone, "", "open files are not limited"};
+  if (limits.memory_bytes != 0) {
+    absl::StrAppend(&layer.does, "memory of the whole job: ", limits.memory_bytes / kPageBytes * kPageBytes, " bytes");
+  }
+  if (limits.processes != 0) {
+    absl::StrAppend(&layer.does, layer.does.empty() ? "" : ", ", limits.processes, " processes in the job");
+  }
+  if (!layer.does.empty()) layer.state = LayerState::kPartial;
+  return layer;
+}
+
+EnforcementReport MakeReport(const policy::Limits& limits) {
   EnforcementReport report;
   report.tier = policy::Tier::kC;
   report.network = "host";
@@ -109,7 +125,7 @@ EnforcementReport MakeReport() {
       {"home", LayerState::kNone, "", "the user's own folder and TEMP are the server's, too"},
       {"processes", LayerState::kNone, "", "the server can see and end the user's other processes"},
       {"network", LayerState::kNone, "", "the network is the host's, its loopback services included"},
-      {"limits", LayerState::kNone, "", "open files are not limited"},
+      LimitsReport(limits),
       {"token", LayerState::kNone, "", "the server has the user's rights: no restricted token, no AppContainer"},
       {"job object", LayerState::kFull, "the whole tree ends with the server, and with bulkhead", ""}};
   report.weakened = {"the host's network is granted", "tier C instead of A"};
@@ -147,7 +163,9 @@ class WindowsPlanMaker {
     windows->environment = EnvironmentBlock(command);
     windows->cwd = command.cwd;
     windows->stdin_grace = policy.timeouts.stdin_grace;
-    windows->discard_stderr = policy.stderr_rules.mode == policy::StderrMode::kDiscard;
+    windows->memory_bytes = policy.limits.memory_bytes / kPageBytes * kPageBytes;
+    windows->processes = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(policy.limits.processes, std::numeric_limits<std::uint32_t>::max()));
     LaunchPlan plan;
     plan.backend_ = BackendName::kWindows;
     plan.program_ = *std::move(program);
@@ -155,7 +173,7 @@ class WindowsPlanMaker {
     plan.stderr_rules_ = policy.stderr_rules;
     plan.command_line_ = windows->start.command_line;
     PlanVariant variant;
-    variant.report = MakeReport();
+    variant.report = MakeReport(policy.limits);
     if (options.describe_steps) {
       variant.steps = {{"server", "start", absl::StrCat("suspended: ", windows->start.application), ""},
                        {"server", "handles", "inherit stdio and nothing else", ""},
@@ -181,10 +199,6 @@ DoctorReport RunWindowsDoctor() {
                    {"tier C", true, "a job object around the server; not tried here", ""}};
   report.any_tier = true;
   return report;
-}
-
-absl::StatusOr<Process> LaunchWindows(const LaunchPlan&, asio::any_io_executor, const LaunchOptions&) {
-  return absl::UnimplementedError("the library can't start servers on Windows yet; bulkhead run can");
 }
 
 }  // namespace bulkhead::launcher

@@ -4,6 +4,7 @@
 #ifndef BULKHEAD_LAUNCHER_WINDOWS_WINDOWS_H_
 #define BULKHEAD_LAUNCHER_WINDOWS_WINDOWS_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -22,11 +23,13 @@ struct WindowsPlan {
   std::u16string environment;  // "NAME=value" and a NUL for each, sorted without regard to case, and one more NUL
   std::string cwd;
   absl::Duration stdin_grace;
-  bool discard_stderr = false;
+  // Of the whole job; 0: no limit. Memory is what is committed (JOB_OBJECT_LIMIT_JOB_MEMORY), in whole pages.
+  std::uint64_t memory_bytes = 0;
+  std::uint32_t processes = 0;
 };
 
-// The contracts are those of BuildLaunchPlan, Launch, BecomeKeeper, DetectKernelFeatures and RunDoctor, with these
-// differences: LaunchWindows is Unimplemented, and RunWindows stays beside the server and ends with its code.
+// The contracts are those of BuildLaunchPlan, Launch, BecomeKeeper, DetectKernelFeatures and RunDoctor, with this
+// difference: RunWindows stays beside the server and ends with its code.
 absl::StatusOr<LaunchPlan> BuildWindowsPlan(const policy::Policy& policy, const policy::ValidatedCommand& command,
                                             const KernelFeatures& features, const PlanOptions& options);
 absl::StatusOr<Process> LaunchWindows(const LaunchPlan& plan, asio::any_io_executor executor,

@@ -1,7 +1,13 @@
 // A tiny server for tests/windows/run.sh, and the host that it needs: does one thing, says how it went, ends.
 //   argv WORD...        prints [WORD] for each        environ          prints the names of its variables, sorted
+//   line WORD...        prints its command line as it got it
+//   commit MIB          commits that much memory, and prints "committed" or "refused"
+//   started             starts itself again, and prints "started" or "refused"
 //   exit CODE                                         socket           makes a TCP socket and binds it
 //   tree FILE           starts a detached process that holds FILE, and ends once it does
+//   complain TEXT CODE  says TEXT on stderr, and ends
+//   linger FILE COMMAND...  starts COMMAND with its own stdio, and when that has ended, holds FILE
+//   serve FILE COMMAND...  starts a detached process that holds FILE, and COMMAND with its own stdio
 //   hold FILE           holds FILE so that nobody else can open it, until it is killed
 //   is-held FILE        prints "held" or "free"; waits up to five seconds for "free"
 //   handle NUMBER       prints whether that number is an inherited event
@@ -142,15 +148,44 @@ int wmain(int argc, wchar_t** argv) {
     Say(line);
     return 0;
   }
+  if (what == L"line") return Say(GetCommandLineW()), 0;
   if (what == L"environ") return Environ(), 0;
   if (what == L"socket") return Socket();
+  if (what == L"started") {
+    std::wstring line = Line({Self(), L"exit", L"0"});
+    STARTUPINFOW info = {};
+    info.cb = sizeof(info);
+    PROCESS_INFORMATION process;
+    const bool made =
+        CreateProcessW(nullptr, line.data(), nullptr, nullptr, FALSE, 0, nullptr, nullptr, &info, &process);
+    return Say(made && CodeOf(process.hProcess) == 0 ? L"started" : L"refused"), 0;
+  }
   if (!has_one) return 64;
+  if (what == L"commit") {
+    const SIZE_T bytes = static_cast<SIZE_T>(_wtoi(words[0].c_str())) << 20;
+    const void* const memory = VirtualAlloc(nullptr, bytes, MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE);
+    return Say(memory != nullptr ? L"committed" : L"refused"), 0;
+  }
   if (what == L"exit") return _wtoi(words[0].c_str());
   if (what == L"hold") return Hold(words[0]);
   if (what == L"is-held") return Say(Becomes(words[0], false) ? L"free" : L"held"), 0;
   if (what == L"tree") {
     Start({Self(), L"hold", words[0]}, false, DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP);
     return Becomes(words[0], true) ? 0 : 3;
+  }
+  if (what == L"complain" && words.size() == 2) {
+    const std::string text(words[0].begin(), words[0].end());
+    DWORD written;
+    WriteFile(GetStdHandle(STD_ERROR_HANDLE), text.data(), static_cast<DWORD>(text.size()), &written, nullptr);
+    return _wtoi(words[1].c_str());
+  }
+  if (what == L"linger" && words.size() > 1) {
+    CodeOf(Start(Words(words.begin() + 1, words.end()), true, 0));
+    return Hold(words[0]);
+  }
+  if (what == L"serve" && words.size() > 1) {
+    Start({Self(), L"hold", words[0]}, false, DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP);
+    return Becomes(words[0], true) ? CodeOf(Start(Words(words.begin() + 1, words.end()), true, 0)) : 3;
   }
   if (what == L"handle") {
     DWORD flags = 0;

@@ -1,8 +1,9 @@
 #!/bin/bash
-# run.sh BULKHEAD_EXE PROBE_EXE: what bulkhead.exe does, tried under wine in a folder of its own. The last line is "N passed, N failed".
+# run.sh BULKHEAD_EXE PROBE_EXE DEMO_SERVER_EXE: what bulkhead.exe does, tried under wine in a folder of its own. The last line is "N passed, N failed".
 set -uo pipefail
 bulkhead=$(readlink -f "$1")
 probe_file=$(readlink -f "$2")
+demo_file=$(readlink -f "$3")
 folder=$(mktemp -d)
 export WINEPREFIX=$folder/wine WINEDEBUG=-all WINEDLLOVERRIDES=mscoree,mshtml=
 trap 'wineserver --kill >/dev/null 2>&1; rm -rf "$folder"' EXIT
@@ -42,7 +43,6 @@ expect "the presets are listed" 0 "npx" bh presets
 expect "a preset is printed" 0 '"version": 1' bh presets node
 carriage_returns() { bh presets node | grep -c $'\r'; }
 expect "no line end is changed" 1 "0" carriage_returns
-expect "what is not there yet says so" 125 "not there on Windows yet" bh call --tool x y.exe
 expect "a wrong flag is a mistake of usage" 64 "see: bulkhead" bh check --no-such-flag
 
 # Starting a server. PROBE is its full name, as Windows says it.
@@ -50,6 +50,7 @@ cp "$probe_file" probe.exe
 probe="Z:${folder//\//\\}\\work\\probe.exe"
 printf '{"version": 1, "require": "C", "network": {"mode": "host"}}' >c.json
 printf '{"version": 1, "require": "C", "network": {"mode": "host"}, "command": {"batch_files": "checked"}}' >batch.json
+windows_bulkhead=$(sed 's|/|\\|g; s|^|Z:|' <<<"$bulkhead")
 outside() { timeout 60 wine probe.exe "$@" 2>&1 </dev/null; }
 run() { bh run --policy c.json "$@"; }
 # The same, with nothing around what it prints.
@@ -58,6 +59,19 @@ exactly() { printf '<%s>' "$("$@" | tr -d '\r')"; }
 # shellcheck disable=SC1003  # backslashes that are meant
 expect "arguments arrive exactly" 0 '<[a b][][q"x][c:\d\][e\\"f][\\][ä 水][%PATH%][*]>' \
   exactly run "$probe" argv 'a b' '' 'q"x' 'c:\d\' 'e\\"f' '\\' 'ä 水' '%PATH%' '*'
+# The golden lines of tests/policy/windows_command_test.cc, as CreateProcessW gave them to a program.
+golden() {
+  local line=$1
+  shift
+  expect "the golden line: $line" 0 "<\"$probe\" line $line>" exactly run "$probe" line "$@"
+}
+golden 'server.js --port=1' server.js --port=1
+golden '"x  y" "" "\""' 'x  y' '' '"'
+# shellcheck disable=SC1003  # backslashes that are meant
+golden '"C:\a b\\" C:\a\' 'C:\a b\' 'C:\a\'
+golden $'"tab\there" "line\nbreak"' $'tab\there' $'line\nbreak'
+golden 'a&calc %PATH% ^ !x! | <>' 'a&calc' '%PATH%' '^' '!x!' '|' '<>'
+golden 'é' 'é'
 expect "the code is the server's" 7 "" run "$probe" exit 7
 expect "a large code is kept" 255 "" run "$probe" exit 255
 export SECRET_TOKEN=x
@@ -88,20 +102,66 @@ expect "and the steps" 0 "put it into its job" explained "job object" -v "$probe
 json_line() { explain --json "$@" | tr -d '\r' | python3 -c 'import json, sys; print(json.load(sys.stdin)["command_line"])'; }
 expect "explain as JSON has the line" 0 "\"$probe\" \"a b\"" json_line "$probe" 'a b'
 
+# Limits of the job: enforced, or refused where the system keeps none, as wine does.
+printf '{"version": 1, "require": "C", "network": {"mode": "host"}, "limits": {"memory": "64MiB"}}' >memory.json
+printf '{"version": 1, "require": "C", "network": {"mode": "host"}, "limits": {"processes": 1}}' >processes.json
+printf '{"version": 1, "require": "C", "network": {"mode": "host"}, "limits": {"file_size": "1MiB"}}' >file-size.json
+limited() {
+  local out
+  out=$(bh run --policy "$@")
+  [[ $out == *"this system does not keep the limit"* || $out == refused* ]] || { echo "$out"; return 1; }
+}
+expect "control: memory without a limit" 0 "committed" run "$probe" commit 200
+expect "memory is limited or refused" 0 "" limited memory.json "$probe" commit 200
+expect "control: processes without a limit" 0 "started" run "$probe" started
+expect "processes are limited or refused" 0 "" limited processes.json "$probe" started
+expect "the limits are explained" 0 "memory of the whole job: 67108864 bytes" bh explain --policy memory.json "$probe"
+expect "what a job has no limit for is refused" 125 "/limits/file_size" bh run --policy file-size.json "$probe" exit 0
+
 # Not read to its end, which a process that lives on would keep away until it is too late to find it.
 unread() { "$@" >unread.log 2>&1; }
 
 expect "control: an inheritable handle is inherited" 0 "inherited" outside with-handle "$probe" handle @
 expect "only stdio is inherited" 0 "not inherited" \
-  outside with-handle "$(sed 's|/|\\|g; s|^|Z:|' <<<"$bulkhead")" run --policy c.json "$probe" handle @
+  outside with-handle "$windows_bulkhead" run --policy c.json "$probe" handle @
 
 expect "control: a detached process outlives its parent" 0 "" unread outside tree outside.lock
 expect "control: it still holds the file" 0 "held" outside is-held outside.lock
 expect "a tree ends with its server" 0 "" unread run "$probe" tree inside.lock
 expect "the file is free" 0 "free" outside is-held inside.lock
 expect "the launcher is terminated" 0 "" unread outside kill-launcher killed.lock \
-  "$(sed 's|/|\\|g; s|^|Z:|' <<<"$bulkhead")" run --policy c.json "$probe" hold killed.lock
+  "$windows_bulkhead" run --policy c.json "$probe" hold killed.lock
 expect "so the server is, too" 0 "free" outside is-held killed.lock
+
+# Talking to a server.
+cp "$demo_file" demo.exe
+demo="Z:${folder//\//\\}\\work\\demo.exe"
+printf '{"version": 1, "require": "C", "network": {"mode": "host"},
+  "timeouts": {"probe": "500ms", "start": "1s", "stdin_grace": "1s"}}' >quick.json
+long=$(printf 'x%.0s' {1..20000})
+head -c 700000 /dev/zero | tr '\0' y >large.txt
+call() { bh call --policy c.json "$@"; }
+expect "the tools of a server" 0 "Answers with the text it was given." bh tools --policy c.json "$demo"
+# shellcheck disable=SC1003  # backslashes that are meant
+expect "a call" 0 'ä "水" \' call --tool echo --arg 'text=ä "水" \' "$demo"
+expect "a call with much to write" 0 "$long" call --tool echo --arg "text=$long" "$demo"
+size_of_answer() { call --tool read_file --arg path=large.txt "$demo" | tr -cd y | wc -c; }
+expect "a call with much to read" 0 "700000" size_of_answer
+expect "a call whose tool fails" 1 "is not set" call --tool env --arg name=SECRET_TOKEN "$demo"
+expect "a request" 0 '"name"' bh request --policy c.json --method tools/list --json "$demo"
+expect "a server that ends says why" 125 "exited with code 3" call --tool echo "$probe" complain "no such thing" 3
+expect "and its stderr is shown" 125 "no such thing" call --tool echo "$probe" complain "no such thing" 3
+expect "a server that doesn't answer" 125 "is running" bh call --tool echo --policy quick.json "$probe" hold silent.lock
+expect "is gone" 0 "free" outside is-held silent.lock
+expect "a server is first told by the end of its stdin" 0 "here" \
+  bh call --tool echo --arg text=here --policy quick.json "$probe" linger lingers.lock "$demo"
+expect "has its grace" 0 "" test -e lingers.lock
+expect "and then is terminated" 0 "free" outside is-held lingers.lock
+expect "a tree ends with its session" 0 "here" call --tool echo --arg text=here "$probe" serve session.lock "$demo"
+expect "nothing of it is left" 0 "free" outside is-held session.lock
+expect "the host is terminated while it waits" 0 "" unread outside kill-launcher waiting.lock \
+  "$windows_bulkhead" call --tool echo --policy c.json "$probe" hold waiting.lock
+expect "so its server is, too" 0 "free" outside is-held waiting.lock
 
 printf '@echo off\r\necho batch [%%~1]\r\n' >server.cmd
 batch="Z:${folder//\//\\}\\work\\server.cmd"
@@ -110,8 +170,10 @@ expect "a checked one runs" 0 "batch [a b]" bh run --policy batch.json "$batch" 
 for argument in 'a"b' 'a%b' 'a&b' 'a|b' 'a<b' 'a^b' 'a!b'; do
   expect "a checked one is not given $argument" 126 "batch" bh run --policy batch.json "$batch" "$argument"
 done
-expect "a batch file in disguise is refused" 126 "" bh run --policy batch.json "$batch." a
-expect "its stream is refused" 126 "" bh run --policy batch.json "$batch::\$DATA" a
+# shellcheck disable=SC2016  # no variable
+for disguise in . ' ' '. .' ':s' '::$DATA'; do
+  expect "a batch file in disguise is refused: $disguise" 126 "" bh run --policy batch.json "$batch$disguise" a
+done
 
 mkdir path
 cp probe.exe path/tool.exe
@@ -120,6 +182,19 @@ cp probe.exe here.exe
 printf '{"version": 1, "require": "C", "network": {"mode": "host"}, "env": {"set": {"Path": "%s"}}}' \
   "Z:${folder//\//\\\\}\\\\work\\\\path" >path.json
 expect "a bare name is found by PATH and PATHEXT" 0 "[x]" bh run --policy path.json tool argv x
+names_of_path() { bh run --policy path.json tool environ | tr ' ' '\n' | grep -ic '^path$'; }
+expect "a variable has one name, whatever its case" 0 "1" names_of_path
+cp probe.exe path/both.com
+printf '@echo off\r\necho cmd\r\n' >path/both.bat
+pathext() {
+  printf '{"version": 1, "require": "C", "network": {"mode": "host"}, "command": {"batch_files": "checked"},
+    "env": {"set": {"Path": "%s", "PATHEXT": "%s"}}}' "Z:${folder//\//\\\\}\\\\work\\\\path" "$1" >pathext.json
+  bh run --policy pathext.json both argv x
+}
+expect "PATHEXT's order counts" 0 "[x]" pathext '.COM;.BAT'
+expect "also the other way round" 0 "cmd" pathext '.BAT;.COM'
+expect "what PATHEXT doesn't name is not found" 127 "not in" pathext '.EXE'
+expect "what only the shell opens is not found" 127 "not in" pathext '.JS'
 expect "the current folder is not looked in" 127 "not in" bh run --policy path.json here argv x
 expect "a missing program is not found" 127 "no such file" run 'C:\no\such.exe'
 printf 'junk' >junk.exe

@@ -4,7 +4,8 @@
 # lies beside them.
 set -euo pipefail
 folder=$1
-[[ ! -e $folder/complete ]] || exit 0
+complete=complete-$(cksum <"$0" | cut -d " " -f 1)  # a newer script makes them anew
+[[ ! -e $folder/$complete ]] || exit 0
 rm -rf "$folder"
 mkdir -p "$folder"
 cd "$folder"
@@ -55,11 +56,12 @@ TEXT
       "${label##*:}" >>"$name/$package/BUILD.bazel"
   done
 }
-repository abseil '"-w"' '"-ldbghelp", "-lbcrypt"' absl/{algorithm:container,functional:function_ref,status:status,status:statusor} \
+repository abseil '"-w"' '"-ldbghelp", "-lbcrypt"' absl/{algorithm:container,functional:any_invocable,functional:function_ref} \
+  absl/{container:btree,container:flat_hash_map,container:flat_hash_set,status:status,status:statusor} \
   absl/{strings:strings,strings:str_format,time:time,types:span}
 cp -r /usr/include/asio /usr/include/asio.hpp asio/src/
 repository asio '' '"-lws2_32", "-lmswsock"' .:asio
 cp -r /usr/include/nlohmann nlohmann_json/src/
 repository nlohmann_json '' '' .:json
 rm -rf apt abseil-* abseil_*
-touch complete
+touch "$complete"
