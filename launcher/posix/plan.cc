@@ -21,6 +21,13 @@ using policy::PolicyFields;
 
 constexpr absl::Duration kRunTermGrace = absl::Seconds(1);  // SDK hosts kill two seconds after SIGTERM
 
+// Elsewhere RLIMIT_DATA doesn't count what is mapped, which is where malloc has its memory from.
+#ifdef __linux__
+constexpr bool kLimitsMemory = true;
+#else
+constexpr bool kLimitsMemory = false;
+#endif
+
 bool IsFolder(const std::string& path) {
   struct stat info;
   return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
@@ -52,7 +59,9 @@ absl::Status RefuseWhatIsNotEnforced(const PolicyFields& policy) {
   if (!policy.syscalls_deny.empty()) {
     return refuse("/syscalls/deny", "has no system call filter", "take it out");
   }
-  if (policy.limits.memory_bytes != 0) return refuse("/limits/memory", "can't limit the memory", "take it out");
+  if (policy.limits.memory_bytes != 0 && !kLimitsMemory) {
+    return refuse("/limits/memory", "can't limit the memory on this system", "take it out");
+  }
 #ifndef RLIMIT_NPROC
   if (policy.limits.processes != 0) {
     return refuse("/limits/processes", "can't limit processes on this system", "take it out");
@@ -154,6 +163,7 @@ std::vector<PosixPlan::Limit> MakeLimits(const policy::Limits& limits) {
 #ifdef RLIMIT_NPROC
   if (limits.processes != 0) list.push_back({RLIMIT_NPROC, static_cast<rlim_t>(limits.processes)});
 #endif
+  if (limits.memory_bytes != 0) list.push_back({RLIMIT_DATA, static_cast<rlim_t>(limits.memory_bytes)});
   if (limits.file_size_bytes != 0) list.push_back({RLIMIT_FSIZE, static_cast<rlim_t>(limits.file_size_bytes)});
   if (limits.cpu_time > absl::ZeroDuration()) {
     list.push_back({RLIMIT_CPU, static_cast<rlim_t>(absl::ToInt64Seconds(limits.cpu_time))});
@@ -164,9 +174,14 @@ std::vector<PosixPlan::Limit> MakeLimits(const policy::Limits& limits) {
 LayerReport LimitsReport(const policy::Limits& limits) {
   LayerReport layer{"rlimits", LayerState::kPartial,
                     absl::StrCat(limits.open_files, " open files a process, no core dumps"),
-                    "they bind each process, not the tree; memory is not limited"};
+                    "they bind each process, not the tree"};
+  if (limits.memory_bytes == 0) absl::StrAppend(&layer.does_not, "; memory is not limited");
   if (limits.processes != 0) {
     absl::StrAppend(&layer.does, ", ", limits.processes, " processes of the server's user, others of his counted");
+  }
+  if (limits.memory_bytes != 0) {
+    absl::StrAppend(&layer.does, ", ", limits.memory_bytes, " bytes of memory a process");
+    absl::StrAppend(&layer.does_not, "; memory that processes share is not counted");
   }
   if (limits.file_size_bytes != 0) {
     absl::StrAppend(&layer.does, ", files of at most ", limits.file_size_bytes, " bytes");

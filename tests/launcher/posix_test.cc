@@ -112,6 +112,17 @@ TEST_F(PosixTest, OpenFilesAreLimited) {
   EXPECT_THAT(limited(65), HasSubstr("65"));
 }
 
+TEST_F(PosixTest, MemoryIsLimited) {
+  const std::string limit = absl::StrCat(64 << 20), below = absl::StrCat(56 << 20);
+  ASSERT_THAT(RunInJail(host_, jail_, {"memory", limit}), Succeeded());
+  jail_.limits = "\"memory\": \"64MiB\"";
+  EXPECT_THAT(RunInJail(host_, jail_, {"memory", below}), Succeeded());
+  const Outcome outcome = RunInJail(host_, jail_, {"memory", limit});
+  EXPECT_THAT(outcome, DeniedWith(ENOMEM));
+  EXPECT_THAT(outcome.report.layers[5].does, HasSubstr("67108864 bytes of memory a process"));
+  EXPECT_THAT(outcome.report.layers[5].does_not, Not(HasSubstr("memory is not limited")));
+}
+
 TEST_F(PosixTest, StartedAsRootTheServerIsTheAccount) {
   if (!IsRoot()) return;  // there is nobody else to become
   EXPECT_THAT(RunInJail(host_, jail_, {"ids"}).out, HasSubstr("65534"));
@@ -145,6 +156,12 @@ TEST_F(PosixTest, WhatItCannotEnforceIsRefused) {
   jail = jail_;
   jail.more += absl::StrCat(",\"command\":{\"sha256\":{\"/bin/sh\":\"", std::string(64, '0'), "\"}}");
   EXPECT_THAT(RunInJail(host_, jail, {"exit", "0"}), RefusedSaying("/command/sha256"));
+  jail = jail_;
+  jail.more += ",\"syscalls\":{\"profile\":\"strict\"}";
+  EXPECT_THAT(RunInJail(host_, jail, {"exit", "0"}), RefusedSaying("/syscalls/profile"));
+  jail = jail_;
+  jail.more += ",\"syscalls\":{\"deny\":[\"ptrace\"]}";
+  EXPECT_THAT(RunInJail(host_, jail, {"exit", "0"}), RefusedSaying("/syscalls/deny"));
   jail = jail_;
   jail.ro = {host_ / "absent"};
   EXPECT_THAT(RunInJail(host_, jail, {"exit", "0"}), RefusedSaying("cannot grant"));
