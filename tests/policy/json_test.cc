@@ -193,7 +193,7 @@ TEST(JsonTest, SyntaxErrorsSayWhereAndWhatHelps) {
 TEST(JsonTest, WhatIsNotTextIsNamed) {
   EXPECT_EQ(JsonError(""), "f.json:1: /: is empty; the least that a policy says is {\"version\": 1}");
   EXPECT_EQ(JsonError(" \n\t"), "f.json:1: /: is empty; the least that a policy says is {\"version\": 1}");
-  EXPECT_EQ(JsonError(std::string("{}\n\0 and more", 14)), "f.json:2: /: holds a NUL byte; save it as UTF-8 text");
+  EXPECT_EQ(JsonError(std::string("{}\n\0 and more", 13)), "f.json:2: /: holds a NUL byte; save it as UTF-8 text");
   EXPECT_EQ(JsonError("{}\n// \xFF"), "f.json:2: /: is not UTF-8; save it as UTF-8 text");
   EXPECT_THAT(JsonError("{\"a\": \"\x01\"}"), HasSubstr("control character"));
 }
