@@ -59,7 +59,7 @@ class Connection::Impl : public std::enable_shared_from_this<Impl> {
     WatchPeersInput();
   }
   bool Send(std::string line);
-  bool Send(LargeRequest request);
+  bool Send(const LargeRequest& request);
   void CloseInput(bool at_once);
   void Drain() {
     if (!from_.is_open()) return;
@@ -280,7 +280,7 @@ bool Connection::Impl::Send(std::string line) {
   return AfterPush(queue_.Push(std::move(line)));
 }
 
-bool Connection::Impl::Send(LargeRequest request) {
+bool Connection::Impl::Send(const LargeRequest& request) {
   if (!takes_lines_ || !to_.is_open()) return false;
   return AfterPush(queue_.Push(request.head(), request.params(), request.tail()));
 }
@@ -405,7 +405,7 @@ Connection::Connection(Stream from_peer, Stream to_peer, const ConnectionOptions
 Connection::~Connection() { impl_->Close(); }
 void Connection::Start() { impl_->Start(); }
 bool Connection::Send(std::string line) { return impl_->Send(std::move(line)); }
-bool Connection::Send(LargeRequest request) { return impl_->Send(std::move(request)); }
+bool Connection::Send(const LargeRequest& request) { return impl_->Send(request); }
 void Connection::CloseInput(bool at_once) { impl_->CloseInput(at_once); }
 void Connection::Drain() { impl_->Drain(); }
 void Connection::Close() { impl_->Close(); }

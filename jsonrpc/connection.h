@@ -68,7 +68,7 @@ class Connection {
   // what else was queued by then. False when nothing is written any more, when the line closes the connection
   // (kWriteQueueFull: then on_close follows), or when its newline is not its last byte and its only one.
   bool Send(std::string line);
-  bool Send(LargeRequest request);
+  bool Send(const LargeRequest& request);
   // Stops writing once what is queued is written, then closes to_peer. Reading goes on, and a failing write no longer
   // closes the connection. With `at_once`, what is queued is lost.
   void CloseInput(bool at_once);

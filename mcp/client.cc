@@ -136,7 +136,7 @@ absl::Status Client::Impl::SendLarge(const CallPtr& call, std::string params) {
   absl::Status status = request.status();
   if (status.ok()) {
     if (call->may_need_input) call->large = *request;
-    if (!connection->Send(*std::move(request))) status = ConnectionIsClosed(*call);
+    if (!connection->Send(*request)) status = ConnectionIsClosed(*call);
   }
   return Sent(call, std::move(status));
 }
