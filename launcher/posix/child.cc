@@ -33,6 +33,7 @@ namespace {
 // How long the killed of a group are given to be gone, after which the end is reported all the same: whoever adopts
 // orphans may never reap them.
 constexpr std::chrono::milliseconds kGroupGoneTime(200);
+// No system call waits for processes that are not our children, so whether they are gone is asked for, this often.
 constexpr std::chrono::milliseconds kGroupAskedEvery(1);
 
 // What the child did when it failed.
@@ -323,11 +324,10 @@ void Child::Watch() {
     status = ToExitStatus(wait_status, usage);
     if (reaped != pid_) status.kind = ExitStatus::Kind::kKeeperLost;
   }
-  // Nothing tells of the end of processes that are not our children, so it is asked for, and not for long. Signal 0
-  // hurts nobody, whoever has the number now.
+  // Signal 0 hurts nobody, whoever has the number now.
   const auto deadline = std::chrono::steady_clock::now() + kGroupGoneTime;
   while (kill(-pid_, 0) == 0 && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(kGroupAskedEvery);
+    std::this_thread::sleep_for(kGroupAskedEvery);  // the reason: see kGroupAskedEvery
   }
   RemovePrivateFolder(private_folder_);
   const std::lock_guard<std::mutex> lock(mutex_);
