@@ -149,6 +149,16 @@ std::string ClosedFolderAbove(absl::string_view path, std::uint32_t uid, std::ui
   return "";
 }
 
+bool OnlyRootReaches(absl::string_view path) {
+  for (std::size_t end = 1; end <= path.size(); ++end) {
+    end = std::min(path.find('/', end), path.size());
+    struct stat info;
+    if (lstat(std::string(path.substr(0, end)).c_str(), &info) != 0) return false;
+    if (info.st_uid == 0 && (info.st_mode & (S_IXGRP | S_IXOTH)) == 0) return true;
+  }
+  return false;
+}
+
 std::string FindSetidFile(const std::string& folder, bool& complete, int entries_max) {
   complete = true;
   struct stat top;

@@ -51,6 +51,10 @@ bool MayMapOwners(std::string path);
 // The first folder above `path` (absolute, without links) that the user may not search, by its mode; or empty.
 std::string ClosedFolderAbove(absl::string_view path, std::uint32_t uid, std::uint32_t gid);
 
+// True when `path` (absolute, without links) or a folder above it is root's and lets nobody else through by its mode,
+// which with an access control list is the most that the list may give. No other user can run what lies there.
+bool OnlyRootReaches(absl::string_view path);
+
 // The first setuid or setgid file in a folder's tree (links and other file systems are not followed), or empty. Looks
 // at no more than kSetidSearchMax entries; `complete` says whether that was all.
 inline constexpr int kSetidSearchMax = 50000;

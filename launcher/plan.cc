@@ -316,11 +316,12 @@ class PlanMaker {
   }
 
   // Through an idmapped mount the server is the owner of root's files on disk. It can make no setuid file, but could
-  // rewrite one that is there through a shared mapping, which keeps the bit.
+  // rewrite one that is there through a shared mapping, which keeps the bit. That gains nothing where only root could
+  // run it.
   absl::Status RefuseSetidFiles() {
     if (!context_.identity.other_than_caller()) return absl::OkStatus();
     for (const Granted& granted : context_.layout.grants) {
-      if (!granted.access.write || granted.to_be_made) continue;
+      if (!granted.access.write || granted.to_be_made || OnlyRootReaches(granted.path.real)) continue;
       bool complete = true;
       const std::string found = FindSetidFile(granted.path.real, complete);
       if (!found.empty()) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/launcher/jail_test.h"
 
@@ -180,6 +181,30 @@ TEST_P(RootJailTest, ASetuidFileInAWriteGrantIsARefusal) {
   jail.rw.clear();
   jail.ro = {folder};
   EXPECT_THAT(Inside(jail, {"list", folder}), Succeeded());
+}
+
+TEST_P(RootJailTest, WhatOnlyRootCanRunIsNotSearchedForSetuidFiles) {
+  const std::string closed = host_.Folder("closed"), folder = host_.Folder("closed/work");
+  const std::string file = host_.File("closed/work/tool", "#!/bin/sh\n");
+  ASSERT_EQ(chmod(file.c_str(), 04755), 0);
+  Jail jail = Closed();
+  jail.rw = {folder};
+  const auto outcome_with = [&](const std::string& path, mode_t mode, uid_t owner) {
+    chmod(path.c_str(), mode);
+    host_.GiveTo(path, owner);
+    return MakePlan(host_, jail, {host_.probe(), "list", folder}).status();
+  };
+  const auto is_refused = [](const absl::Status& status) {
+    return absl::StrContains(status.message(), "holds a setuid or setgid file");
+  };
+  EXPECT_TRUE(is_refused(outcome_with(closed, 0755, 0)));  // control
+  for (const std::string& path : {closed, folder}) {
+    EXPECT_FALSE(is_refused(outcome_with(path, 0700, 0))) << path;
+    EXPECT_TRUE(is_refused(outcome_with(path, 0710, 0))) << "a group may enter " << path;
+    EXPECT_TRUE(is_refused(outcome_with(path, 0701, 0))) << "others may enter " << path;
+    EXPECT_TRUE(is_refused(outcome_with(path, 0700, kNobody))) << "another user's: " << path;
+    EXPECT_TRUE(is_refused(outcome_with(path, 0755, 0))) << path;
+  }
 }
 
 TEST_P(RootJailTest, AWriteGrantThatWouldGrantNothingIsRefused) {
