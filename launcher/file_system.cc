@@ -1,9 +1,6 @@
 #include "bulkhead/launcher/file_system.h"
 
-#include <fcntl.h>
 #include <linux/magic.h>
-#include <linux/openat2.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -16,13 +13,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "bulkhead/launcher/unique_fd.h"
 #include "bulkhead/policy/text.h"
 
 namespace bulkhead::launcher {
 namespace {
-
-constexpr int kOpenAttemptsMax = 1000;
 
 absl::Status CantUse(absl::string_view path, absl::string_view at, int error) {
   const std::string where = at == path ? "" : absl::StrCat(" at ", policy::Quote(at));
@@ -88,31 +82,12 @@ absl::StatusOr<ResolvedPath> ResolvePath(absl::string_view path) {
 absl::StatusOr<ResolvedPath> ResolvePathBeneath(absl::string_view path, absl::string_view beneath) {
   absl::StatusOr<ResolvedPath> resolved = ResolvePath(path);
   if (!resolved.ok()) return resolved;
-  const absl::string_view rest = path.substr(beneath.size());
-  const std::string relative = rest.size() > 1 ? std::string(rest.substr(1)) : ".";
-  const UniqueFd folder(open(std::string(beneath).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!folder.valid() && relative == "." && errno == ENOTDIR) return resolved;  // the variable names one file
-  if (!folder.valid()) return CantUse(path, beneath, errno);
-  open_how how = {};
-  how.flags = O_PATH | O_CLOEXEC;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-  UniqueFd found;
-  // openat2(2): EAGAIN when somebody mounts or renames something while a link is followed upwards; to be tried again.
-  for (int attempt = 0; !found.valid() && (attempt == 0 || errno == EAGAIN) && attempt < kOpenAttemptsMax; ++attempt) {
-    found.reset(static_cast<int>(syscall(SYS_openat2, folder.get(), relative.c_str(), &how, sizeof how)));
-  }
-  if (!found.valid() && errno == EXDEV) {
-    return absl::PermissionDeniedError(absl::StrCat(policy::Quote(path), " leads out of ", policy::Quote(beneath),
-                                                    " through a link, to ", policy::Quote(resolved->real),
-                                                    "; name the real path in the policy if that is what you want"));
-  }
-  if (!found.valid()) return CantUse(path, path, errno);
-  struct stat info;
-  if (fstat(found.get(), &info) != 0) return CantUse(path, path, errno);
-  if (info.st_dev != resolved->info.st_dev || info.st_ino != resolved->info.st_ino) {
-    return absl::PermissionDeniedError(absl::StrCat(policy::Quote(path), " changes while it is looked at"));
-  }
-  return resolved;
+  const absl::StatusOr<ResolvedPath> folder = ResolvePath(beneath);
+  if (!folder.ok()) return folder.status();
+  if (IsWithin(resolved->real, folder->real)) return resolved;
+  return absl::PermissionDeniedError(absl::StrCat(policy::Quote(path), " leads out of ", policy::Quote(beneath),
+                                                  " through a link, to ", policy::Quote(resolved->real),
+                                                  "; name the real path in the policy if that is what you want"));
 }
 
 bool IsWithin(absl::string_view path, absl::string_view folder) {

@@ -36,8 +36,9 @@ inline constexpr int kSymlinksMax = 40;
 // else (a loop, no right to look, not a folder).
 absl::StatusOr<ResolvedPath> ResolvePath(absl::string_view path);
 
-// The same, and refuses (PermissionDenied) when a link leads out of `beneath` (openat2(2), RESOLVE_BENEATH). The folder
-// itself may be reached through links: it is the one who starts the server who named it.
+// The same, and refuses (PermissionDenied) what lies outside of `beneath`, where a link may lead. The folder itself may
+// be reached through links: it is the one who starts the server who named it. Whoever changes a link meanwhile gains
+// nothing: the launch opens the real path, follows no link, and compares.
 absl::StatusOr<ResolvedPath> ResolvePathBeneath(absl::string_view path, absl::string_view beneath);
 
 // True when `path` is `folder` or lies beneath it. Both absolute and without links or "..".

@@ -95,6 +95,33 @@ TEST_F(FallbackTest, WithoutProcNothingIsStarted) {
     ExpectRefusal("--proc none", tier, "cannot end what a server leaves behind", "mount it");
 }
 
+// As in a server that root started: a grant is then known by its device and inode alone.
+TEST_F(FallbackTest, WithoutOpenat2) {
+  for (const char* tier : {"A", "B", "C"}) ExpectTier("--call openat2=ENOSYS", tier, "A");
+  ExpectTier("--userns --call openat2=ENOSYS", "B", "B");
+}
+
+// One jail in another: an agent's, and in it the one of a server that it starts.
+TEST_F(FallbackTest, InAnotherJailTierBIsReached) {
+  const std::string data = host_.Folder("data"), file = host_.File("data/file", "outside\n");
+  const auto nested = [&](const std::string& flags) {
+    const std::string run = absl::StrCat("'", TestData("cli/bulkhead"), "' run "), out = host_ / "out",
+                      err = host_ / "err";
+    const int status =
+        system(absl::StrCat("cd / && HOME='", host_.home(), "' ", run, "--ro '", data, "' --cwd /tmp -- ", run, flags,
+                            " /bin/cat '", file, "' </dev/null >'", out, "' 2>'", err, "'")
+                   .c_str());
+    return Result{WEXITSTATUS(status), ReadFile(out), ReadFile(err), ""};
+  };
+  const std::string grant = absl::StrCat("--ro '", data, "'");
+  const Result in_a = nested(grant), in_b = nested("--require B " + grant), without = nested("--require B");
+  EXPECT_EQ(in_a.code, 125);
+  EXPECT_THAT(in_a.err, AllOf(HasSubstr(kNoNamespaces), HasSubstr("--require B")));
+  EXPECT_EQ(in_b.out, "outside\n") << in_b.err;
+  EXPECT_EQ(without.out, "");
+  EXPECT_THAT(without.err, HasSubstr("Permission denied"));
+}
+
 TEST_F(FallbackTest, WithoutLandlock) {
   ExpectRefusal("--landlock", "A", "cannot enforce landlock: this kernel has none", "--require C");
   ExpectRefusal("--landlock", "B", "cannot enforce landlock: this kernel has none", "--require C");

@@ -102,9 +102,15 @@ TEST_F(FileSystemTest, BeneathAFolderLinksMayOnlyStayInside) {
   host_.Link("../outside", "work/leaves");
   host_.Link(host_ / "outside", "work/jumps");
   host_.Link("inside/../..", "work/climbs");
+  host_.Link(host_ / "work/inside", "work/names");
+  host_.Link("../work/inside", "work/returns");
   EXPECT_TRUE(ResolvePathBeneath(folder, folder).ok());
   EXPECT_TRUE(ResolvePathBeneath(folder + "/inside/file", folder).ok());
-  EXPECT_TRUE(ResolvePathBeneath(folder + "/stays/file", folder).ok());
+  for (const char* name : {"/stays/file", "/names/file", "/returns/file"}) {
+    const absl::StatusOr<ResolvedPath> resolved = ResolvePathBeneath(folder + name, folder);
+    ASSERT_TRUE(resolved.ok()) << resolved.status();
+    EXPECT_EQ(resolved->real, folder + "/inside/file");
+  }
   for (const char* name : {"/leaves", "/jumps", "/climbs"}) {
     const absl::Status status = ResolvePathBeneath(folder + name, folder).status();
     EXPECT_TRUE(absl::IsPermissionDenied(status)) << name;
