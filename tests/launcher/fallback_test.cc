@@ -32,7 +32,7 @@ class FallbackTest : public testing::Test {
         TestData("cli/bulkhead"), "' run --report '", report, "' --require ", tier, " --ro '", host_ / "data", "' -- '",
         host_.probe(), "' read '", file, "' </dev/null >'", out, "' 2>'", err, "'");
     const int status = system(command.c_str());
-    return {WEXITSTATUS(status), ReadFile(out), ReadFile(err), ReadFile(report)};
+    return {WEXITSTATUS(status), ReadFile(out), ReadStderr(err), ReadFile(report)};
   }
 
   void ExpectTier(const std::string& deny_flags, const std::string& asked, const std::string& reached) const {
@@ -111,7 +111,7 @@ TEST_F(FallbackTest, InAnotherJailTierBIsReached) {
         system(absl::StrCat("cd / && HOME='", host_.home(), "' ", run, "--ro '", data, "' --cwd /tmp -- ", run, flags,
                             " /bin/cat '", file, "' </dev/null >'", out, "' 2>'", err, "'")
                    .c_str());
-    return Result{WEXITSTATUS(status), ReadFile(out), ReadFile(err), ""};
+    return Result{WEXITSTATUS(status), ReadFile(out), ReadStderr(err), ""};
   };
   const std::string grant = absl::StrCat("--ro '", data, "'");
   const Result in_a = nested(grant), in_b = nested("--require B " + grant), without = nested("--require B");

@@ -15,8 +15,11 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "bulkhead/policy/command.h"
 #include "bulkhead/policy/policy.h"
 
@@ -93,6 +96,15 @@ bool IsRoot() { return geteuid() == 0; }
 std::string ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+std::string ReadStderr(const std::string& path) {
+  std::string kept;
+  for (const absl::string_view line : absl::StrSplit(ReadFile(path), '\n')) {
+    if (!absl::StartsWith(line, "==") || !absl::StrContains(line, "==WARNING: reading executable name failed"))
+      absl::StrAppend(&kept, kept.empty() ? "" : "\n", line);
+  }
+  return kept;
 }
 
 bool Exists(const std::string& path) {

@@ -58,6 +58,8 @@ class Host {
 
 bool IsRoot();
 std::string ReadFile(const std::string& path);
+// What a command of ours left there, without the line by which a sanitizer built into it misses /proc.
+std::string ReadStderr(const std::string& path);
 bool Exists(const std::string& path);
 std::string NewToken();
 // `name` as Bazel gave it to the test: "tests/programs/probe".

@@ -60,7 +60,8 @@ class KernelsTest : public testing::TestWithParam<Kernel> {
                                            "' run --report '", report, "' --require C --ro '", host_ / "data", "' -- '",
                                            host_.probe(), "' read '", file, "' </dev/null >'", out, "' 2>'", err, "'")
                                   .c_str());
-    return {WEXITSTATUS(status), ReadFile(out), ReadFile(err), nlohmann::json::parse(ReadFile(report), nullptr, false)};
+    return {WEXITSTATUS(status), ReadFile(out), ReadStderr(err),
+            nlohmann::json::parse(ReadFile(report), nullptr, false)};
   }
   static std::string Layer(const Result& result, const std::string& name, const char* field) {
     for (const nlohmann::json& layer : result.report["layers"]) {
