@@ -377,6 +377,15 @@ class PlanMaker {
                                           " names a file that the server can't see; if it needs it, add --ro ",
                                           policy::Visible(resolved->real), " (or --rw)"));
     }
+    // The program is granted by being started, the one file. Many have more beside them.
+    const std::string& program = context_.program.file.real;
+    std::string folder = program.substr(0, program.rfind('/'));
+    if (!folder.empty() && !context_.layout.IsVisible(folder)) {
+      const std::string above = folder.substr(0, folder.rfind('/'));
+      if (absl::EndsWith(folder, "/bin") && !above.empty() && !IsWithin(context_.home, above)) folder = above;
+      plan_.hints_.push_back(absl::StrCat("of ", policy::Quote(folder), " the server sees ", policy::Quote(program),
+                                          " alone; if that needs more of it, add the folder to \"rx\" in the policy"));
+    }
     for (const std::string& warning : context_.layout.warnings) plan_.hints_.push_back(warning);
   }
 

@@ -154,6 +154,30 @@ TEST_F(PlanTest, ArgumentsThatNameHiddenFilesAreHinted) {
   EXPECT_THAT(plan->hints(), Not(testing::Contains(HasSubstr(file))));
 }
 
+TEST_F(PlanTest, AProgramThatStandsAloneIsHinted) {
+  const auto hints_of = [this](const Jail& jail, const std::string& program) {
+    const absl::StatusOr<LaunchPlan> plan = MakePlan(host_, jail, {program});
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return plan.ok() ? plan->hints() : std::vector<std::string>();
+  };
+  const auto names = [](const std::string& folder) {
+    return testing::Contains(testing::StartsWith(absl::StrCat("of \"", folder, "\" the server sees")));
+  };
+  const std::string elf = ReadFile(host_.probe());
+  host_.File("node/lib/npm/npx", elf, 0755);
+  host_.Folder("node/bin");
+  EXPECT_THAT(hints_of({}, host_.File("node/bin/node", elf, 0755)), names(host_ / "node"))
+      << "what it is installed with";
+  EXPECT_THAT(hints_of({}, host_.Link("../lib/npm/npx", "node/bin/npx")), names(host_ / "node/lib/npm"))
+      << "not the link";
+  const std::string of_home = host_.File("home/bin/tool", elf, 0755);
+  EXPECT_THAT(hints_of({}, of_home), names(host_.home() + "/bin")) << "never the home folder";
+  Jail jail;
+  jail.rx = {host_ / "node"};
+  EXPECT_THAT(hints_of(jail, host_ / "node/bin/node"), Not(testing::Contains(HasSubstr("the server sees"))));
+  EXPECT_THAT(hints_of({}, "/bin/true"), Not(testing::Contains(HasSubstr("the server sees"))));
+}
+
 // ---- The order of steps
 
 std::vector<std::string> KindsOf(const PlanVariant& variant, const std::string& phase) {
