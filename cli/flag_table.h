@@ -49,10 +49,9 @@ inline constexpr FlagSpec kFlagSpecs[] = {
     {Flag::kRo, "--ro", "PATH", true, "let the server read PATH, and what is below it"},
     {Flag::kRw, "--rw", "PATH", true, "let the server read and write PATH, and what is below it"},
     {Flag::kNetwork, "--network", "none|host", false, "no network at all, or the host's own"},
-    {Flag::kEnv, "--env", "NAME=VALUE", true,
-     "set a variable of the server's environment; other users can see this command line, so that a secret is better "
-     "put "
-     "in bulkhead's own environment and passed on by the policy's env.inherit"},
+    {Flag::kEnv, "--env", "NAME[=VALUE]", true,
+     "set a variable of the server's environment; without a value it has the one that it has in bulkhead's own, which "
+     "is the way for secrets, since other users can see this command line"},
     {Flag::kCeiling, "--ceiling", "FILE", true, "a policy that the result must keep within; can only narrow"},
     {Flag::kRequire, "--require", "A|B|C", false, "the weakest tier to accept"},
     {Flag::kWorkspace, "--workspace", "DIR", false,

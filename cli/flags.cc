@@ -70,6 +70,13 @@ absl::Status AddPair(const FlagSpec& spec, const std::string& value, std::map<st
   return absl::OkStatus();
 }
 
+// A name alone is looked up later, and never repeated before it is found: it may be a value whose name was forgotten.
+absl::Status AddEnv(const FlagSpec& spec, const std::string& value, Flags* flags) {
+  if (value.find('=') != std::string::npos) return AddPair(spec, value, &flags->env);
+  if (value.empty()) return absl::InvalidArgumentError(absl::StrCat(spec.name, " needs NAME=VALUE or NAME"));
+  return Add(spec, value, &flags->env_names);
+}
+
 absl::Status WrongValue(const FlagSpec& spec, absl::string_view value, const std::vector<std::string>& known) {
   std::string message = absl::StrCat(spec.name, " ", Quote(value), ": must be ");
   for (std::size_t i = 0; i < known.size(); ++i) {
@@ -146,7 +153,7 @@ absl::Status Apply(const FlagSpec& spec, std::string value, Flags* flags) {
     case Flag::kNetwork:
       return SetNetwork(spec, value, flags);
     case Flag::kEnv:
-      return AddPair(spec, value, &flags->env);
+      return AddEnv(spec, value, flags);
     case Flag::kCeiling:
       return Add(spec, std::move(value), &flags->ceilings);
     case Flag::kRequire:

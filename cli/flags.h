@@ -32,6 +32,7 @@ struct Flags {
   std::optional<std::string> policy, preset, workspace, cwd, report, stderr_to;
   std::vector<std::string> ro, rw, ceilings;
   std::map<std::string, std::string> env, var;
+  std::vector<std::string> env_names;  // of --env without a value
   std::optional<policy::NetworkMode> network;
   std::optional<policy::Tier> require;
   // Of the commands that talk to the server.

@@ -117,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(
                       WrongUsage{{"run", "--polcy", "x", "true"}, "did you mean \"--policy\"?"},
                       WrongUsage{{"run", "--require", "Z", "true"}, "must be A, B or C"},
                       WrongUsage{{"run", "--network", "all", "true"}, "must be none or host"},
-                      WrongUsage{{"run", "--env", "NOVALUE", "true"}, "--env needs NAME=VALUE"},
+                      WrongUsage{{"run", "--env", "NOVALUE", "true"}, "write NAME=VALUE, or set it there"},
                       WrongUsage{{"run", "--preset", "nodejs", "true"}, "did you mean \"node\"?"},
                       WrongUsage{{"run", "--policy", "a", "--preset", "node", "true"}, "can't be used together"},
                       WrongUsage{{"run", "--rw", "~/x", "true"}, "write the full path"},
@@ -324,6 +324,22 @@ TEST_F(CliTest, VerboseSaysWhatWasResolvedButNoValue) {
   ExpectOurs(result.err);
   EXPECT_THAT(result.err, AllOf(HasSubstr("program: "), HasSubstr("policy: preset:default"), HasSubstr("tier A")));
   EXPECT_THAT(result.err, Not(HasSubstr(kCanary)));
+}
+
+TEST_F(CliTest, AVariableOfTheHostPassesWhenItIsNamed) {
+  const Words shell = {"/bin/sh", "-c", "printf %s \"$CANARY\""};
+  const auto run = [&](Words words) {
+    words.insert(words.end(), shell.begin(), shell.end());
+    return Bulkhead(words);
+  };
+  EXPECT_EQ(run({"run"}).out, "");  // control
+  const Result passed = run({"run", "-v", "--env", "CANARY"});
+  EXPECT_EQ(passed.out, kCanary);
+  EXPECT_THAT(passed.err, Not(HasSubstr(kCanary)));
+  const Result explained = run({"explain", "--json", "--env", "CANARY"});
+  EXPECT_THAT(explained.out, AllOf(HasSubstr("CANARY"), Not(HasSubstr(kCanary))));
+  const std::string ceiling = home_.Write("ceiling.json", R"({"version": 1, "filesystem": {"rx": [":runtime"]}})");
+  EXPECT_EQ(run({"run", "--ceiling", ceiling, "--env", "CANARY"}).out, "") << "a ceiling still narrows";
 }
 
 TEST_F(CliTest, StderrCanBeDiscardedOrAppendedToAFile) {

@@ -66,6 +66,12 @@ TEST(FlagsTest, EveryFlagOfRunIsUnderstood) {
   EXPECT_THAT(flags.rest, ElementsAre("server"));
 }
 
+TEST(FlagsTest, AVariableWithoutAValueIsKeptByName) {
+  const Flags flags = Parsed(Command::kRun, {"--env", "TOKEN", "--env", "A=1", "--env=B", "server"});
+  EXPECT_THAT(flags.env_names, ElementsAre("TOKEN", "B"));
+  EXPECT_THAT(flags.env, ElementsAre(Pair("A", "1")));
+}
+
 TEST(FlagsTest, EveryFlagOfACallIsUnderstood) {
   const Flags flags = Parsed(Command::kCall, {"--tool", "sum", "--arg", "a=1", "--arg", "b=x=y", "--timeout", "1m30s",
                                               "--era", "modern", "--json", "--ro", "/a", "server", "--tool"});
@@ -200,8 +206,7 @@ TEST(FlagsTest, AnUnknownValueIsAnErrorThatListsTheKnownOnes) {
 }
 
 TEST(FlagsTest, AVariableNeedsANameAndItsTextIsNeverShown) {
-  EXPECT_EQ(ErrorOf(Command::kRun, {"--env", "canary", "server"}),
-            "--env needs NAME=VALUE, and what was given has no \"=\"");
+  EXPECT_EQ(ErrorOf(Command::kRun, {"--env", "", "server"}), "--env needs NAME=VALUE or NAME");
   EXPECT_EQ(ErrorOf(Command::kRun, {"--env", "=canary", "server"}),
             "--env needs NAME=VALUE, and what was given has no name");
   EXPECT_THAT(ErrorOf(Command::kRun, {"--env", "A=canary", "--env", "A=canary2", "server"}), Not(HasSubstr("canary")));

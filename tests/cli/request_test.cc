@@ -161,6 +161,25 @@ TEST(RequestTest, EveryPathIsMadeAbsolute) {
   EXPECT_EQ(request.options.additions.stderr_rules->mode, policy::StderrMode::kFile);
 }
 
+TEST(RequestTest, AVariableWithoutAValueHasTheHosts) {
+  Host host = HostInProject();
+  host.env["TOKEN"] = "of the host";
+  Flags flags = FlagsFor("server");
+  flags.env = {{"A", "1"}};
+  flags.env_names = {"TOKEN"};
+  const absl::StatusOr<Request> request = MakeRequest(flags, host);
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_THAT(request->options.additions.env,
+              ElementsAre(testing::Pair("A", "1"), testing::Pair("TOKEN", "of the host")));
+  flags.env_names = {"A"};
+  host.env["A"] = "2";
+  EXPECT_EQ(MakeRequest(flags, host).status().message(), "--env sets A twice");
+  flags.env_names = {"a-token-without-its-name"};
+  const absl::Status status = MakeRequest(flags, host).status();
+  EXPECT_EQ(ExitCodeForRequestError(status), 64);
+  EXPECT_THAT(std::string(status.message()), testing::Not(HasSubstr("a-token")));
+}
+
 TEST(RequestTest, StderrWordsAreNoFiles) {
   Flags flags = FlagsFor("server");
   EXPECT_FALSE(Made(flags).options.additions.stderr_rules.has_value());

@@ -220,7 +220,7 @@ class Reader:
         if "mcpServers" in tree:
             for server in tree["mcpServers"].values():
                 if os.path.basename(server["command"]) == "bulkhead":
-                    self.try_flags(block, ["bulkhead"] + server["args"])
+                    self.try_flags(block, ["bulkhead"] + server["args"], server.get("env", {}))
         elif "version" in tree:
             self.count("policy")
             path = self.place.write(block.said("file") or "unnamed.json", self.place.here(block.text))
@@ -235,11 +235,12 @@ class Reader:
             if re.match(r"bulkhead (run|explain) ", line):
                 self.try_flags(block, line.split("#")[0].split())
 
-    def try_flags(self, block, command):
+    def try_flags(self, block, command, env=None):
         """Usage is looked at before anything else, so that any other refusal shows that the flags are known."""
         self.count("flags")
         command = [word.replace("'", "").replace('"', "") for word in command]
-        explain = " ".join("'%s'" % word for word in ["bulkhead", "explain"] + command[2:])
+        variables = ["%s=%s" % pair for pair in (env or {}).items()]
+        explain = " ".join("'%s'" % word for word in ["env"] + variables + ["bulkhead", "explain"] + command[2:])
         done = self.place.run(explain)
         if done.returncode == 64:
             self.wrong(block, "%s: %s" % (" ".join(command), done.stdout))
@@ -304,6 +305,9 @@ class TheTestItself(unittest.TestCase):
         page = '```json\n{ "mcpServers": { "x": { "command": "/b/bulkhead", "args": ["run", "%s", "/srv", "cat"] } } }\n```\n'
         self.assertEqual(self.mistakes_of(page % "--rw"), [])
         self.assertEqual(len(self.mistakes_of(page % "--rv")), 1)
+        self.assertEqual(len(self.mistakes_of(page.replace("/srv", "TOKEN") % "--env")), 1)
+        page = page.replace('"args"', '"env": { "TOKEN": "x" }, "args"').replace("/srv", "TOKEN")
+        self.assertEqual(self.mistakes_of(page % "--env"), [])
         self.assertEqual(len(self.mistakes_of("```sh\nbulkhead run --rv /srv cat\n```\n")), 1)
 
     def test_a_wrong_output_is_caught(self):
