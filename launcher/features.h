@@ -3,6 +3,7 @@
 #ifndef BULKHEAD_LAUNCHER_FEATURES_H_
 #define BULKHEAD_LAUNCHER_FEATURES_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,12 +19,23 @@ struct FeatureCheck {
   std::string remedy;  // one sentence for the person who runs the machine; empty when available
 };
 
+// Where a launch makes its cgroup: see launcher/cgroup.h. Limits that it doesn't take are rlimits.
+struct CgroupPlace {
+  std::string folder;  // in which the group is made; empty: none is
+  std::string mount;   // where cgroup v2 is mounted
+  bool memory = false, pids = false;  // the controllers that a group in `folder` has
+  bool swap = false;                  // memory.swap.max is there
+  std::uint64_t memory_max = UINT64_MAX, pids_max = UINT64_MAX;  // those of our own group; UINT64_MAX: none
+  std::string why_not, remedy;  // sentences for people, where a controller is missing
+};
+
 struct KernelFeatures {
   int landlock_abi = 0;  // 0: none
   bool is_root = false;  // effective uid 0
+  CgroupPlace cgroup;
 };
 
-// Cheap (one or two system calls, no child): what BuildLaunchPlan needs. Whether namespaces work is shown by the
+// Cheap (a few system calls, no child): what BuildLaunchPlan needs. Whether namespaces work is shown by the
 // launch.
 KernelFeatures DetectKernelFeatures();
 
