@@ -6,7 +6,7 @@
 namespace bulkhead::launcher {
 namespace {
 
-constexpr int kLandlockAbiKnown = 7;
+constexpr int kLandlockAbiKnown = 10;
 
 LayerReport Namespaces(bool have, const policy::PolicyFields& policy) {
   if (!have) {

@@ -44,8 +44,8 @@ wire::Step LandlockStep(const PlanContext& context, const VariantKind& kind,
   wire::Step step = MakeStep(StepKind::kLandlock);
   step.landlock.handled_fs = landlock::HandledFs(abi);
   // The jail's own network is empty, and its loopback is the server's to use.
-  if (!kind.namespaces && context.policy.network == policy::NetworkMode::kNone && abi >= 4) {
-    step.landlock.handled_net = landlock::kBindTcp | landlock::kConnectTcp;
+  if (!kind.namespaces && context.policy.network == policy::NetworkMode::kNone) {
+    step.landlock.handled_net = landlock::HandledNet(abi);
   }
   if (abi >= 6) step.landlock.scoped = landlock::kScopeAbstractUnixSocket | landlock::kScopeSignal;
   step.landlock.attribute_bytes = landlock::AttributeBytes(abi);
@@ -117,7 +117,7 @@ std::vector<wire::LandlockRule> LandlockRules(const PlanContext& context, const 
   };
   if (kind.namespaces) {
     // Nothing is in the jail's tree that may not be read; what may be written or executed is said below.
-    add("/", landlock::kRead);
+    add("/", landlock::kRead | landlock::kResolveUnix);
     add("/dev", landlock::kRead | landlock::kWriteFile);
     if (context.writes_id_maps()) add("/proc", landlock::kRead | landlock::kWriteFile);
     for (const PrivateFolder& folder : context.layout.folders) add(folder.path, landlock::kRead | landlock::kWrite);

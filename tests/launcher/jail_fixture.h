@@ -86,6 +86,7 @@ struct Jail {
   std::string cwd;
   std::string more;                    // further members of the policy, as JSON: ",\"cwd\":{}"
   int landlock_abi = -1;               // at most; -1: what there is
+  std::optional<int> pretended_abi;    // of Landlock, also a later one than there is: for plans that are not run
   std::optional<bool> is_root;         // else what we are
   std::optional<BackendName> backend;  // else this system's own
   bool run_mode = false;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/launcher/jail_fixture.h"
 
@@ -230,6 +231,67 @@ TEST_F(PlanTest, AFolderIsMountedBeforeWhatLiesInIt) {
   // What adds nothing is not mounted.
   EXPECT_EQ(std::count(targets.begin(), targets.end(), host_ / "a"), 0);
   EXPECT_EQ(std::count(targets.begin(), targets.end(), host_ / "a-b"), 0);
+}
+
+// ---- Landlock. What is newer than this kernel's is planned here, and not run: kernels_test has what is.
+
+TEST_F(PlanTest, EachAbiOfLandlockIsHandledAsAWhole) {
+  struct Row {
+    int abi;
+    std::uint64_t fs, net, scoped;
+    std::uint32_t bytes;
+  };
+  // linux/landlock.h: which rights came with which ABI. 8 has a flag for threads, 7 for the audit log.
+  const Row rows[] = {{1, 0x1fff, 0, 0, 8},   {2, 0x3fff, 0, 0, 8},     {3, 0x7fff, 0, 0, 8},    {4, 0x7fff, 3, 0, 16},
+                      {5, 0xffff, 3, 0, 16},  {6, 0xffff, 3, 3, 24},    {7, 0xffff, 3, 3, 24},   {8, 0xffff, 3, 3, 24},
+                      {9, 0x1ffff, 3, 3, 24}, {10, 0x1ffff, 15, 3, 24}, {11, 0x1ffff, 15, 3, 24}};
+  for (const Row& row : rows) {
+    for (const policy::Tier tier : {policy::Tier::kA, policy::Tier::kB}) {
+      SCOPED_TRACE(absl::StrCat("ABI ", row.abi, ", tier ", std::string(policy::TierName(tier))));
+      Jail jail;
+      jail.tier = tier;
+      jail.pretended_abi = row.abi;
+      absl::StatusOr<LaunchPlan> plan = MakePlan(host_, jail, ProbeWords());
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      PlanEditor editor(*plan);
+      int found = 0;
+      editor.ForEachStep([&](wire::Step& step) {
+        if (step.kind != wire::StepKind::kLandlock) return;
+        ++found;
+        EXPECT_EQ(step.landlock.handled_fs, row.fs);
+        // The jail's own network is empty.
+        EXPECT_EQ(step.landlock.handled_net, tier == policy::Tier::kA ? 0 : row.net);
+        EXPECT_EQ(step.landlock.scoped, row.scoped);
+        EXPECT_EQ(step.landlock.attribute_bytes, row.bytes);
+        for (std::uint32_t i = 0; i < step.landlock.rule_count; ++i) {
+          const auto* rule = editor.At<wire::LandlockRule>(step.landlock.rules) + i;
+          EXPECT_EQ(rule->access & ~row.fs, 0u) << "landlock_add_rule gives EINVAL";
+        }
+      });
+      EXPECT_EQ(found, 1);
+    }
+  }
+}
+
+// Either the filter or Landlock stands between the server and the sockets of agents.
+TEST_F(PlanTest, SocketsOfThisMachineAreLeftToLandlockOnlyWhereItHandlesThem) {
+  for (int abi = 1; abi <= 11; ++abi) {
+    SCOPED_TRACE(abi);
+    Jail jail;
+    jail.tier = policy::Tier::kB;
+    jail.network = "host";
+    jail.pretended_abi = abi;
+    absl::StatusOr<LaunchPlan> plan = MakePlan(host_, jail, ProbeWords());
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    bool refused = false, handled = false;
+    for (const StepDescription& step : plan->variants()[0].steps) {
+      if (step.kind == "seccomp") refused = absl::StrContains(step.text, "sockets of this machine");
+    }
+    PlanEditor(*plan).ForEachStep([&](wire::Step& step) {
+      if (step.kind == wire::StepKind::kLandlock) handled = (step.landlock.handled_fs & 1u << 16) != 0;
+    });
+    EXPECT_NE(refused, handled);
+  }
 }
 
 // ---- Limits
