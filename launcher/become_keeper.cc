@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "bulkhead/launcher/cgroup.h"
 #include "bulkhead/launcher/folders.h"
 #include "bulkhead/launcher/handover.h"
 #include "bulkhead/launcher/keeper_image.h"
@@ -107,6 +108,7 @@ absl::Status BecomeLinuxKeeper(const LaunchPlan& plan, const std::string& report
   absl::Status status = FillStdio();
   if (status.ok()) status = MakeFolders(plan.folders_to_make());
   if (!status.ok()) return status;
+  if (!plan.cgroup_folder().empty()) SweepCgroups(plan.cgroup_folder());
   // First: a descriptor that a secret comes from may have any number, also one of ours to be.
   absl::StatusOr<UniqueFd> secrets = SecretsPipe(plan.command().env);
   if (!secrets.ok()) return secrets.status();

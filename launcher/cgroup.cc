@@ -92,16 +92,14 @@ CgroupPlace ChooseCgroup(const std::string& root, absl::string_view own, uid_t u
   if (path->empty() || path->front() != '/' || absl::c_linear_search(absl::StrSplit(*path, '/'), "..")) {
     return Nowhere("this process's cgroup lies outside of its cgroup namespace", kDelegate);
   }
-  const std::string group = *path == "/" ? mount : absl::StrCat(mount, *path);
-  const bool is_root = *path == "/" && !Read(absl::StrCat(mount, "/cgroup.type")).has_value();
-  if (!is_root && *path == "/") {
-    return Nowhere("this process's cgroup is the root of its cgroup namespace, and holds processes, so that it can't be "
-                   "divided",
+  if (*path == "/") {
+    return Nowhere(absl::StrCat("this process is in the root group of ", mount, ", beside which there is none"),
                    kDelegate);
   }
+  const std::string group = absl::StrCat(mount, *path);
   CgroupPlace place;
   place.mount = mount;
-  place.folder = is_root ? mount : group.substr(0, group.rfind('/'));
+  place.folder = group.substr(0, group.rfind('/'));
   // Of threads, or in a state in which its groups can hold no process; the root has no type.
   const std::string type = Read(absl::StrCat(place.folder, "/cgroup.type")).value_or("domain");
   if (absl::StripAsciiWhitespace(type) != "domain") {
@@ -125,10 +123,9 @@ CgroupPlace ChooseCgroup(const std::string& root, absl::string_view own, uid_t u
   }
   if (!place.memory && !place.pids) return Nowhere(place.why_not, place.remedy);
   // What the group's own manager set binds the server as before, though not together with the host.
-  place.memory_max = is_root ? kNoLimit : Limit(absl::StrCat(group, "/memory.max"));
-  place.pids_max = is_root ? kNoLimit : Limit(absl::StrCat(group, "/pids.max"));
-  // The root has no such file, and shows by nothing whether its children do.
-  place.swap = is_root || Read(absl::StrCat(group, "/memory.swap.max")).has_value();
+  place.memory_max = Limit(absl::StrCat(group, "/memory.max"));
+  place.pids_max = Limit(absl::StrCat(group, "/pids.max"));
+  place.swap = Read(absl::StrCat(group, "/memory.swap.max")).has_value();
   return place;
 }
 
@@ -142,10 +139,12 @@ void SweepCgroups(const std::string& folder) {
   if (stat("/proc/self/ns/pid", &space) != 0) return;
   DIR* const listing = opendir(folder.c_str());
   if (listing == nullptr) return;
-  const std::string ours = absl::StrCat(kCgroupPrefix, absl::Hex(static_cast<std::uint32_t>(space.st_ino), absl::kZeroPad8));
+  const std::string ours =
+      absl::StrCat(kCgroupPrefix, absl::Hex(static_cast<std::uint32_t>(space.st_ino), absl::kZeroPad8));
   while (const dirent* entry = readdir(listing)) {
     absl::string_view name = entry->d_name;
     std::uint32_t pid = 0;
+    absl::ConsumeSuffix(&name, kInitCgroupSuffix);
     if (!absl::ConsumePrefix(&name, ours) || name.size() != 8 || !absl::SimpleHexAtoi(name, &pid) || pid == 0) continue;
     // Nobody else has that number: who has it, living or not reaped, may be the keeper.
     if (kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH) continue;

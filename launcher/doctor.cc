@@ -53,7 +53,9 @@ std::string NamespaceRemedy() {
 absl::Status TryTier(Tier tier, const KernelFeatures& features) {
   absl::StatusOr<policy::Policy> policy = policy::ParsePolicy(
       {"doctor", absl::StrCat("{\"version\": 1, \"require\": \"", std::string(policy::TierName(tier)),
-                              "\", \"filesystem\": {\"rx\": [\":runtime\"]}}")},
+                              "\", \"filesystem\": {\"rx\": [\":runtime\"]}",
+                              // So that a cgroup is made where one can be had.
+                              features.cgroup.folder.empty() ? "" : ", \"limits\": {\"memory\": \"1GiB\"}", "}")},
       {});
   if (!policy.ok()) return policy.status();
   policy::CommandRequest request;
@@ -91,6 +93,18 @@ FeatureCheck CheckMemfd() {
   return check;
 }
 
+FeatureCheck CheckCgroup(const CgroupPlace& place) {
+  FeatureCheck check{"cgroup v2", !place.folder.empty(), place.why_not, place.remedy};
+  if (!check.available) {
+    absl::StrAppend(&check.detail, ", so limits.memory and limits.processes are limits of a process or a user");
+    return check;
+  }
+  const std::string found = absl::StrCat("a launch makes a group in ", place.folder, place.memory ? " for memory" : "",
+                                         place.memory && place.pids ? " and" : "", place.pids ? " for processes" : "");
+  check.detail = place.why_not.empty() ? found : absl::StrCat(found, "; ", place.why_not);
+  return check;
+}
+
 }  // namespace
 
 DoctorReport RunLinuxDoctor() {
@@ -103,6 +117,7 @@ DoctorReport RunLinuxDoctor() {
   }
   report.checks.push_back(landlock);
   report.checks.push_back(CheckMemfd());
+  report.checks.push_back(CheckCgroup(features.cgroup));
   const std::string no_landlock = landlock.available ? "" : landlock.remedy;
   const auto add_tier = [&](Tier tier, const std::string& remedy) {
     report.checks.push_back(CheckTier(tier, features, remedy));

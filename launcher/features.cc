@@ -2,6 +2,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "bulkhead/launcher/cgroup.h"
 #include "bulkhead/launcher/linux.h"
 
 namespace bulkhead::launcher {
@@ -13,6 +14,7 @@ KernelFeatures DetectLinuxFeatures() {
   const long abi = syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
   features.landlock_abi = abi > 0 ? static_cast<int>(abi) : 0;
   features.is_root = geteuid() == 0;
+  features.cgroup = FindCgroup();
   return features;
 }
 

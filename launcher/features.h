@@ -21,12 +21,12 @@ struct FeatureCheck {
 
 // Where a launch makes its cgroup: see launcher/cgroup.h. Limits that it doesn't take are rlimits.
 struct CgroupPlace {
-  std::string folder;  // in which the group is made; empty: none is
-  std::string mount;   // where cgroup v2 is mounted
-  bool memory = false, pids = false;  // the controllers that a group in `folder` has
-  bool swap = false;                  // memory.swap.max is there
+  std::string folder;                                            // in which the group is made; empty: none is
+  std::string mount;                                             // where cgroup v2 is mounted
+  bool memory = false, pids = false;                             // the controllers that a group in `folder` has
+  bool swap = false;                                             // memory.swap.max is there
   std::uint64_t memory_max = UINT64_MAX, pids_max = UINT64_MAX;  // those of our own group; UINT64_MAX: none
-  std::string why_not, remedy;  // sentences for people, where a controller is missing
+  std::string why_not, remedy;                                   // sentences for people, where a controller is missing
 };
 
 struct KernelFeatures {

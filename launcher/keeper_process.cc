@@ -12,6 +12,8 @@
 #include <chrono>
 #include <optional>
 
+#include "bulkhead/launcher/cgroup.h"
+
 namespace bulkhead::launcher {
 namespace {
 
@@ -32,6 +34,8 @@ ExitStatus StatusOf(const std::optional<wire::Message>& exited) {
   status.user_time = absl::Microseconds(static_cast<int64_t>(exited->user_us));
   status.system_time = absl::Microseconds(static_cast<int64_t>(exited->system_us));
   status.max_resident_bytes = exited->max_resident_bytes;
+  status.memory_kills = exited->memory_kills;
+  status.refused_processes = exited->refused_processes;
   if (exited->wait_status < 0) return status;
   if (WIFSIGNALED(exited->wait_status)) {
     status.kind = ExitStatus::Kind::kSignaled;
@@ -69,6 +73,7 @@ bool KeeperProcess::Settle() {
   if (!exited && init.valid()) {  // the keeper was killed; the init ends the tree, then itself
     if (!IsReadable(init.get())) return false;
     Reap(init.get());  // ours only if this process is a child subreaper
+    if (!cgroup_folder.empty()) SweepCgroups(cgroup_folder);
   }
   status = StatusOf(exited);
   if (const auto timer = stop_timer.lock()) timer->cancel();

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "asio/steady_timer.hpp"
 #include "bulkhead/launcher/plan_format.h"
@@ -20,6 +21,7 @@ struct KeeperProcess final : WaitableProcess {
   UniqueFd keeper;   // pidfd; empty when the keeper was gone, and reaped by others, before it could be opened
   UniqueFd init;     // pidfd of the jail init, if the keeper sent it: tells that the tree of a killed keeper is gone
   pid_t owner = 0;   // the process that launched: a fork of it owns nothing
+  std::string cgroup_folder;        // where a keeper that is killed leaves a group; empty: nowhere
   Clock::duration stop_time_max{};  // the whole ladder, with some to spare
 
   int EndFd() const override;

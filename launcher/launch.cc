@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "asio/system_executor.hpp"
+#include "bulkhead/launcher/cgroup.h"
 #include "bulkhead/launcher/failure.h"
 #include "bulkhead/launcher/folders.h"
 #include "bulkhead/launcher/handover.h"
@@ -207,6 +208,8 @@ absl::StatusOr<Process> LaunchWithKeeper(const LaunchPlan& plan, asio::any_io_ex
   impl->owner = getpid();
   impl->executor = std::move(executor);
   impl->stop_time_max = StopTime(plan);
+  impl->cgroup_folder = plan.cgroup_folder();
+  if (!plan.cgroup_folder().empty()) SweepCgroups(plan.cgroup_folder());
 
   pid_t pid = 0;
   {

@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "bulkhead/launcher/account.h"
+#include "bulkhead/launcher/cgroup.h"
 #include "bulkhead/launcher/content.h"
 #include "bulkhead/launcher/linux.h"
 #include "bulkhead/launcher/plan_context.h"
@@ -262,10 +263,10 @@ class PlanMaker {
     context_.layout = *std::move(layout);
     const std::size_t granted = static_cast<std::size_t>(std::count_if(
         context_.layout.grants.begin(), context_.layout.grants.end(), [](const Granted& g) { return !g.runtime; }));
-    if (context_.identity.other_than_caller() && 2 * granted > wire::kSlotsMax) {
+    if (context_.identity.other_than_caller() && 2 * granted > wire::kTreeSlotsMax) {
       return absl::PermissionDeniedError(
           absl::StrCat("the policy has ", granted, " grants; for a server started by root at most ",
-                       wire::kSlotsMax / 2, " are possible: grant folders instead of files"));
+                       wire::kTreeSlotsMax / 2, " are possible: grant folders instead of files"));
     }
     return absl::OkStatus();
   }
@@ -464,12 +465,17 @@ class PlanMaker {
   struct PrivateFolders {
     wire::Offset home = 0, tmp = 0;  // the second lies in the first: one folder less to make and to remove
   };
-  wire::Offset LaunchText(const std::string& before, const std::string& prefix, const std::string& after) {
+  wire::Offset PatchedText(wire::PatchKind kind, const std::string& before, const std::string& prefix,
+                           const std::string& after) {
     const std::string start = absl::StrCat(before, prefix);
     const wire::Offset text = writer_.OwnText(absl::StrCat(start, std::string(wire::kLaunchIdDigits, 'x'), after));
-    patches_.push_back({wire::PatchKind::kLaunchId, static_cast<wire::Offset>(text + start.size())});
+    patches_.push_back({kind, static_cast<wire::Offset>(text + start.size())});
     return text;
   }
+  wire::Offset LaunchText(const std::string& before, const std::string& prefix, const std::string& after) {
+    return PatchedText(wire::PatchKind::kLaunchId, before, prefix, after);
+  }
+  std::string CgroupPrefix() const { return absl::StrCat(context_.features.cgroup.folder, "/", kCgroupPrefix); }
   PrivateFolders MakePrivateFolders(StepsMaker& steps) {
     PrivateFolders folders;
     folders.home = LaunchText("", kPrivateFolderPrefix, "");
@@ -508,6 +514,17 @@ class PlanMaker {
     variant.tier = static_cast<unsigned char>(policy::TierName(kind.tier)[0]);
     StepsMaker steps(writer_, tier_remedy_, describe_steps_);
     PrivateFolders folders;
+    ServerSteps server;
+    server.cgroup = UseOfCgroup(context_, kind);
+    if (server.cgroup.used) {
+      plan_.cgroup_folder_ = context_.features.cgroup.folder;
+      const auto path = [this](const char* end) {
+        return PatchedText(wire::PatchKind::kKeeperName, "", CgroupPrefix(), end);
+      };
+      const CgroupPaths paths = AddCgroupSteps(context_, kind, server.cgroup, path, steps);
+      variant.cgroup = paths.server;
+      variant.init_cgroup = paths.init;
+    }
     if (kind.namespaces) {
       variant.namespaces = kNewUser | kNewMount | kNewPid | kNewIpc | kNewUts | kNewCgroup;
       if (context_.policy.network == NetworkMode::kNone) variant.namespaces |= kNewNet;
@@ -517,7 +534,6 @@ class PlanMaker {
       variant.private_folder = folders.home;
       AddInitStepsWithoutJail(steps);
     }
-    ServerSteps server;
     server.filter = Filter(kind);
     if (kind.landlock) {
       const std::vector<wire::Offset> private_folders =
@@ -536,7 +552,7 @@ class PlanMaker {
         steps.Failures(kind.namespaces ? NamespaceFailures(tier_remedy_)
                                        : std::vector<FailureText>{{0, 125, "cannot start the jail init"}});
     PlanVariant described;
-    described.report = MakeReport(kind, context_.policy, context_.layout, context_.features);
+    described.report = MakeReport(kind, context_.policy, context_.layout, context_.features, server.cgroup);
     described.steps = steps.Finish(variant);
     const std::string head = ReportJsonHead(described.report, context_.program.path);
     variant.report = writer_.Text(head);

@@ -97,6 +97,8 @@ class LaunchPlan {
   // The plan as the keeper reads it (launcher/plan_format.h); empty where there is no keeper.
   const std::string& bytes() const { return bytes_; }
   std::string& mutable_bytes_for_test() { return bytes_; }
+  // In which the launch makes cgroups; empty: in none.
+  const std::string& cgroup_folder() const { return cgroup_folder_; }
   // ${cache}, where the policy grants it.
   const std::vector<FolderToMake>& folders_to_make() const { return folders_to_make_; }
   const policy::StderrRules& stderr_rules() const { return stderr_rules_; }
@@ -127,6 +129,7 @@ class LaunchPlan {
   std::string bytes_;
   std::vector<PlanVariant> variants_;
   std::string program_;
+  std::string cgroup_folder_;
   policy::ValidatedCommand command_;
   std::vector<FolderToMake> folders_to_make_;
   policy::StderrRules stderr_rules_;

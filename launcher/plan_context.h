@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,18 @@ struct PlanContext {
 // The private folder of tiers B and C; the digits are written by the keeper.
 inline constexpr char kPrivateFolderPrefix[] = "/tmp/bulkhead-";
 
+// Whether and for what this variant has a cgroup: where the policy limits memory or processes, a place is to be had,
+// and the server can't change the group's files.
+CgroupUse UseOfCgroup(const PlanContext& context, const VariantKind& kind);
+// The keeper's step that makes the server's group, and a second one for the jail init where no kernel ends the tree
+// with it (tiers B and C): what kills the host's group as a whole must not kill keeper and init at once, and what fills
+// the server's must not reach the init. Gives the two paths, as texts in the plan.
+struct CgroupPaths {
+  wire::Offset server = 0, init = 0;
+};
+CgroupPaths AddCgroupSteps(const PlanContext& context, const VariantKind& kind, const CgroupUse& use,
+                           const std::function<wire::Offset(const char* end)>& path, StepsMaker& steps);
+
 // Steps of the keeper and the init that build a jail (tier A).
 void AddJailSteps(const PlanContext& context, const VariantKind& kind, StepsMaker& steps);
 
@@ -61,6 +74,7 @@ struct PlacedFilter {
   std::uint32_t count;
 };
 struct ServerSteps {
+  CgroupUse cgroup;
   PlacedFilter filter;
   wire::Offset cwd;                                // as text in the plan
   std::vector<wire::LandlockRule> landlock_rules;  // empty with kind.landlock false

@@ -28,8 +28,10 @@ inline constexpr int kServerStderrFd =
 inline constexpr int kSecretsFd = 7;  // a pipe that holds the secrets, if the plan has any
 
 inline constexpr int kSecretsBytesMax = 64 << 10;  // all of them, with their names: what a pipe holds
-inline constexpr int kSlotsMax = 96;               // descriptors that a keeper step hands to an init step
-inline constexpr int kPlanBytesMax = 8 << 20;      // arguments and environment may be large; everything else is small
+inline constexpr int kTreeSlotsMax = 96;           // descriptors that a keeper step hands to an init step
+inline constexpr int kCgroupSlot = 96, kInitCgroupSlot = 97;
+inline constexpr int kSlotsMax = 98;
+inline constexpr int kPlanBytesMax = 8 << 20;  // arguments and environment may be large; everything else is small
 
 using Offset = uint32_t;
 
@@ -63,9 +65,12 @@ struct Failure {
 enum class StepKind : uint16_t {
   kNothing = 0,
   // Keeper, before the jail exists.
+  kMakeCgroup,
   kOwnerNamespace,  // root: a user namespace that shows `owner`'s files as the server's
   kOpenTree,        // root: a detached, maybe idmapped, mount of a path, for a later kBind
   kPrivateFolder,   // tier B and C: a new folder that lives as long as the server
+  // Jail init or the server's process: before anything else.
+  kEnterCgroup,
   // Jail init, in the new namespaces.
   kHostname,
   kLoopback,
@@ -120,6 +125,15 @@ struct OpenTree {
   uint64_t mount_attributes;  // MOUNT_ATTR_*
   int32_t owner_slot;         // an OwnerNamespace's slot, or -1: no mapping
   uint32_t slot;
+};
+struct CgroupFile {
+  Offset name, text;
+};
+struct MakeCgroup {
+  Offset folder;
+  Offset files;  // CgroupFile[], written in this order
+  uint32_t file_count;
+  uint32_t slot;  // of its cgroup.procs, kCgroupSlot or kInitCgroupSlot
 };
 struct PathMode {
   Offset path;
@@ -187,6 +201,7 @@ struct Step {
   union {
     OwnerNamespace owner;
     OpenTree tree;
+    MakeCgroup cgroup;
     PathMode path_mode;  // kPrivateFolder, kFolder
     PathText path_text;  // kHostname (text), kSymlink, kTmpfs (text: options), kReadOnlyProcSys, kWorkingFolder, kExec,
                          // kStderr
@@ -198,7 +213,7 @@ struct Step {
     LimitPair limit;
     Landlock landlock;
     Seccomp seccomp;
-    uint64_t words[6];
+    uint64_t words[6];  // kEnterCgroup: the slot; kDropCapabilities: what is kept
   };
 };
 static_assert(sizeof(Step) == 56, "the layout is shared by two compilations");
@@ -219,6 +234,8 @@ struct Variant {
   Offset argv, envp;      // uint64_t[], offsets that the keeper turns into pointers; ends with 0
                           // kSecretMark + n in envp: the secret n, counted from 0
   Offset private_folder;  // removed when the tree is gone; 0: none
+  Offset cgroup;          // the server's group, removed when the tree is gone; 0: none
+  Offset init_cgroup;     // the jail init's, likewise
   Offset report;          // JSON text up to, and without, the tail that the keeper appends
   uint32_t report_bytes;
 };
@@ -228,6 +245,7 @@ inline constexpr uint64_t kSecretMark = 1ull << 63;
 // Values that only the keeper knows, to be written into its copy of the plan.
 enum class PatchKind : uint32_t {
   kLaunchId = 1,  // 16 hexadecimal digits, new for each launch, at `at`
+  kKeeperName,    // 16 hexadecimal digits: the inode of its process id namespace, its pid
   kKeeperPid,     // 32 bits
   kKeeperGroup,   // 32 bits: minus the process group
   kInitPid,
@@ -263,6 +281,7 @@ struct Message {
   int32_t error;                                    // kFailed
   int32_t wait_status;                              // kExited: as wait(2) gives it; -1: not known
   uint64_t user_us, system_us, max_resident_bytes;  // kExited
+  uint64_t memory_kills, refused_processes;         // kExited: of the cgroup; 0 without one
 };
 // Host to keeper, one byte: the ladder from its first rung, or SIGKILL at once. Closing the socket is kStop.
 inline constexpr char kStop = 's';

@@ -32,6 +32,9 @@ struct ExitStatus {
   int signal = 0;                         // kSignaled
   absl::Duration user_time, system_time;  // of all processes of the tree that were reaped
   std::uint64_t max_resident_bytes = 0;   // of the largest process
+  // Of a server with a cgroup (the report's layer "cgroup"); else 0.
+  std::uint64_t memory_kills = 0;       // processes that the kernel killed since the tree reached limits.memory
+  std::uint64_t refused_processes = 0;  // how often a new process was refused because of limits.processes
   // What a shell would show: the code, or 128 + signal; 137 for kKeeperLost.
   int shell_code() const { return kind == Kind::kExited ? code : 128 + (kind == Kind::kSignaled ? signal : 9); }
   std::string ToString() const;  // "exited with code 7", "killed by signal 9 (SIGKILL)"

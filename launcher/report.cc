@@ -63,11 +63,31 @@ LayerReport SystemCalls(bool namespaces, const policy::PolicyFields& policy) {
   return layer;
 }
 
-LayerReport Limits(const policy::PolicyFields& policy, bool namespaces, bool root) {
+LayerReport Cgroup(const CgroupUse& use, bool swap) {
+  LayerReport layer{"cgroup", use.used ? LayerState::kFull : LayerState::kNone, "", use.why_not};
+  if (!use.used) return layer;
+  layer.does = "all processes of the tree together";
+  if (use.memory_bytes != 0) {
+    absl::StrAppend(&layer.does, ": ", use.memory_bytes, " bytes of memory", swap ? ", none of it swapped out" : "");
+  }
+  if (use.processes != 0) {
+    absl::StrAppend(&layer.does, use.memory_bytes != 0 ? ", " : ": ", use.processes, " processes");
+  }
+  absl::StrAppend(&layer.does, "; ended at once (cgroup.kill)");
+  const auto lacks = [&layer](absl::string_view what) {
+    absl::StrAppend(&layer.does_not, layer.does_not.empty() ? "" : "; ", what);
+  };
+  if (use.memory_bytes != 0 && !swap) lacks("memory that is swapped out is not counted");
+  lacks("the group lies beside the host's: what limits that one's CPU time and I/O does not bind the server");
+  if (!use.why_not.empty() || (use.memory_bytes != 0 && !swap)) layer.state = LayerState::kPartial;
+  return layer;
+}
+
+LayerReport Limits(const policy::PolicyFields& policy, bool namespaces, bool root, const CgroupUse& cgroup) {
   LayerReport layer{"rlimits", LayerState::kPartial, "", "they bind each process, not the tree"};
   const policy::Limits& limits = policy.limits;
   absl::StrAppend(&layer.does, limits.open_files, " open files a process, no core dumps");
-  if (limits.processes != 0) {
+  if (limits.processes != 0 && cgroup.processes == 0) {
     absl::StrAppend(&layer.does, ", ", limits.processes, " processes ",
                     namespaces ? "in the jail"
                     : root     ? "of the server's user"
@@ -77,8 +97,8 @@ LayerReport Limits(const policy::PolicyFields& policy, bool namespaces, bool roo
   }
   if (limits.memory_bytes != 0) {
     absl::StrAppend(&layer.does, ", ", limits.memory_bytes, " bytes of memory a process");
-    absl::StrAppend(&layer.does_not, "; memory that processes share is not counted");
-  } else {
+    if (cgroup.memory_bytes == 0) absl::StrAppend(&layer.does_not, "; memory that processes share is not counted");
+  } else if (cgroup.memory_bytes == 0) {
     absl::StrAppend(&layer.does_not, "; memory is not limited");
   }
   if (limits.file_size_bytes != 0)
@@ -92,7 +112,7 @@ LayerReport Limits(const policy::PolicyFields& policy, bool namespaces, bool roo
 }  // namespace
 
 EnforcementReport MakeReport(const VariantKind& kind, const policy::PolicyFields& policy, const JailLayout& layout,
-                             const KernelFeatures& features) {
+                             const KernelFeatures& features, const CgroupUse& cgroup) {
   EnforcementReport report;
   report.tier = kind.tier;
   report.network = policy.network == policy::NetworkMode::kHost ? "host" : "none";
@@ -100,7 +120,8 @@ EnforcementReport MakeReport(const VariantKind& kind, const policy::PolicyFields
   report.layers.push_back(Namespaces(kind.namespaces, policy));
   report.layers.push_back(Landlock(kind.landlock, abi, kind.namespaces));
   report.layers.push_back(SystemCalls(kind.namespaces, policy));
-  report.layers.push_back(Limits(policy, kind.namespaces, features.is_root));
+  if (cgroup.used || !cgroup.why_not.empty()) report.layers.push_back(Cgroup(cgroup, features.cgroup.swap));
+  report.layers.push_back(Limits(policy, kind.namespaces, features.is_root, cgroup));
   report.layers.push_back(
       {"no_new_privs", LayerState::kFull, "setuid programs and file capabilities give nothing", ""});
   report.layers.push_back(

@@ -26,10 +26,11 @@ void AddLimit(StepsMaker& steps, __rlimit_resource resource, std::uint64_t value
   steps.Server(step, {"limit", absl::StrCat("limit ", what, " to ", value), "/limits", {}, false});
 }
 
-void AddLimits(const policy::Limits& limits, StepsMaker& steps) {
+// A limit of processes counts the user's, or those of the jail with its init: the cgroup counts the server's alone.
+void AddLimits(const policy::Limits& limits, bool cgroup_counts, StepsMaker& steps) {
   AddLimit(steps, RLIMIT_CORE, 0, "core dumps");
   if (limits.open_files != 0) AddLimit(steps, RLIMIT_NOFILE, limits.open_files, "open files");
-  if (limits.processes != 0) AddLimit(steps, RLIMIT_NPROC, limits.processes, "processes");
+  if (limits.processes != 0 && !cgroup_counts) AddLimit(steps, RLIMIT_NPROC, limits.processes, "processes");
   // Not RLIMIT_AS: JavaScript and Go reserve many gigabytes of addresses that they never write to.
   if (limits.memory_bytes != 0) AddLimit(steps, RLIMIT_DATA, limits.memory_bytes, "memory");
   if (limits.file_size_bytes != 0) AddLimit(steps, RLIMIT_FSIZE, limits.file_size_bytes, "file size");
@@ -152,7 +153,7 @@ void AddServerSteps(const PlanContext& context, const VariantKind& kind, const S
   if (context.identity.other_than_caller() && !kind.namespaces) {
     plain(StepKind::kIds, {"ids", "become the server's unprivileged user", "", {}, false});
   }
-  AddLimits(context.policy.limits, steps);
+  AddLimits(context.policy.limits, server.cgroup.processes != 0, steps);
   plain(StepKind::kNoNewPrivs, {"no_new_privs", "take the power from setuid programs", "", {}, false});
 
   wire::Step folder = MakeStep(StepKind::kWorkingFolder);

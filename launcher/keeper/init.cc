@@ -111,6 +111,7 @@ void PatchOwnPid() {
     char order = 0;
     if (IsError(ready) || Call(__NR_read, g.init_socket, &order, 1) <= 0) {  // the keeper is dead
       KillAndReapAll();
+      if (g.variant->namespaces == 0) RemoveCgroups();  // but for the group that we are in
       RemovePrivateFolder();
       Exit(0);
     }

@@ -102,18 +102,28 @@ void TakeSignals() {
   for (int signal = 1; signal <= 64; ++signal) Call(__NR_rt_sigaction, signal, &normal, nullptr, 8);
 }
 
+// The inode of our process id namespace, which the kernel gives to no other one at the same time. 0: no /proc.
+uint32_t ProcessSpace() {
+  struct {
+    unsigned long words[18];
+  } found = {};  // struct stat: st_ino is at byte 8
+  Call(__NR_newfstatat, kAtFdCwd, "/proc/self/ns/pid", &found, 0);
+  return static_cast<uint32_t>(found.words[1]);
+}
+
 void ChooseIds() {
   g.root = g.plan->run_as != wire::RunAs::kCaller;
   g.run_uid = g.root ? g.plan->run_uid : static_cast<uint32_t>(Call(__NR_geteuid));
   g.run_gid = g.root ? g.plan->run_gid : static_cast<uint32_t>(Call(__NR_getegid));
   if (g.plan->run_as != wire::RunAs::kPerLaunch) return;
-  struct {
-    unsigned long words[18];
-  } found = {};  // struct stat: st_ino is at byte 8
-  Call(__NR_newfstatat, kAtFdCwd, "/proc/self/ns/pid", &found, 0);
-  g.run_uid = wire::kPerLaunchUidBase + ((static_cast<uint32_t>(found.words[1]) & 31) << 22) +
-              (static_cast<uint32_t>(g.keeper_pid) & 0x3fffff);
+  g.run_uid =
+      wire::kPerLaunchUidBase + ((ProcessSpace() & 31) << 22) + (static_cast<uint32_t>(g.keeper_pid) & 0x3fffff);
   g.run_gid = g.run_uid;
+}
+
+// 16 digits, the highest first.
+void PutDigits(char* out, uint64_t number) {
+  for (int k = 0; k < wire::kLaunchIdDigits; ++k) out[k] = "0123456789abcdef"[number >> (60 - 4 * k) & 15];
 }
 
 void ApplyPatches() {
@@ -126,7 +136,10 @@ void ApplyPatches() {
   for (uint32_t i = 0; i < g.plan->patch_count; ++i) {
     switch (patches[i].kind) {
       case wire::PatchKind::kLaunchId:
-        for (int k = 0; k < wire::kLaunchIdDigits; ++k) Text(patches[i].at)[k] = "0123456789abcdef"[id >> (4 * k) & 15];
+        PutDigits(Text(patches[i].at), id);
+        break;
+      case wire::PatchKind::kKeeperName:
+        PutDigits(Text(patches[i].at), uint64_t{ProcessSpace()} << 32 | static_cast<uint32_t>(g.keeper_pid));
         break;
       case wire::PatchKind::kKeeperPid:
         *At<uint32_t>(patches[i].at) = static_cast<uint32_t>(g.keeper_pid);
@@ -292,6 +305,7 @@ class Ladder {
     deadline_ms_ = NowMs() + (wanted == kStdinRung ? g.plan->stdin_grace_ms : g.plan->term_grace_ms);
     if (wanted == kKillRung) {
       Call(__NR_pidfd_send_signal, s_.init_pidfd, kSigKill, nullptr, 0);
+      KillCgroup();
       return;
     }
     const char order = wanted == kStdinRung ? kKeeperLadder : kKeeperTerm;
@@ -428,6 +442,8 @@ void ReapAll(const Supervision& s) {
 }
 
 [[noreturn]] void ReportEnd() {
+  const CgroupEvents events = ReadCgroup();
+  RemoveCgroups();
   RemovePrivateFolder();
   ResourceUsage usage = {};
   Call(__NR_getrusage, -1 /* RUSAGE_CHILDREN */, &usage);
@@ -444,15 +460,23 @@ void ReapAll(const Supervision& s) {
     message.user_us = user_us;
     message.system_us = system_us;
     message.max_resident_bytes = resident;
+    message.memory_kills = events.memory_kills;
+    message.refused_processes = events.refused_processes;
     Send(message);
     Exit(0);
   }
-  char tail[192];
+  if (events.memory_kills != 0) Print("bulkhead: note: the server reached limits.memory, and was killed\n");
+  char tail[320];
   char* end = PutText(tail, signal != 0 ? ",\"exit\":{\"signal\":" : ",\"exit\":{\"code\":");
   end = PutText(PutNumber(end, static_cast<uint64_t>(signal != 0 ? signal : code)), "},\"usage\":{\"user_us\":");
   end = PutText(PutNumber(end, user_us), ",\"system_us\":");
   end = PutText(PutNumber(end, system_us), ",\"max_resident_bytes\":");
-  end = PutText(PutNumber(end, resident), "}}\n");
+  end = PutNumber(end, resident);
+  if (g.variant->cgroup != 0) {
+    end = PutNumber(PutText(end, ",\"memory_kills\":"), events.memory_kills);
+    end = PutNumber(PutText(end, ",\"refused_processes\":"), events.refused_processes);
+  }
+  end = PutText(end, "}}\n");
   WriteReport(tail, static_cast<unsigned long>(end - tail));
   if (signal == 0 && code != 0 && g.plan->hint != 0) Print(Text(g.plan->hint));
   Exit(signal != 0 ? 128 + signal : code);
@@ -481,6 +505,7 @@ void TryVariant(uint32_t index, Supervision& s) {
   const bool started = ok && Supervise(s, index);
   if (s.init_pid > 0) ReapAll(s);
   if (started) ReportEnd();
+  RemoveCgroups();
   RemovePrivateFolder();
   // Killed from outside, or asked to stop, before the server ran: no reason to try the next.
   if (g.fault.error == 0) Fault(Phase::kNone, -EINTR);

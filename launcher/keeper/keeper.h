@@ -55,6 +55,20 @@ long RunStep(const wire::Step& step);
 // All steps of a list; on a failure fills g.fault and returns false.
 bool RunSteps(const wire::StepList& list, wire::Phase phase);
 
+// Of the server's cgroup, where the plan has one. It must be made before the others can find it.
+long MakeCgroup(const wire::MakeCgroup& step);
+// The calling process; the group was made before the namespaces.
+long EnterCgroup(uint64_t slot);
+// SIGKILL to all in it. On top of what ends the tree, never instead: it needs the host's file tree.
+void KillCgroup();
+struct CgroupEvents {
+  uint64_t memory_kills;       // processes that the kernel killed since the tree reached its limit
+  uint64_t refused_processes;  // how often a new process was refused
+};
+CgroupEvents ReadCgroup();
+// When the tree is gone: what is left in a group can't be removed with it.
+void RemoveCgroups();
+
 // The death of a process takes longer than what comes next, which need not wait for it.
 void ReapHelper();
 

@@ -360,6 +360,10 @@ long RunStep(const Step& step) {
       return OwnerNamespace(step.owner);
     case StepKind::kOpenTree:
       return OpenTree(step.tree);
+    case StepKind::kMakeCgroup:
+      return MakeCgroup(step.cgroup);
+    case StepKind::kEnterCgroup:
+      return EnterCgroup(step.words[0]);
     case StepKind::kPrivateFolder:
       return PrivateFolder(step.path_mode);
     case StepKind::kHostname:

@@ -121,6 +121,7 @@ long LookForChildren() {
 
 void KillAndReapAll() {
   const int self = static_cast<int>(Call(__NR_getpid));
+  if (g.variant->namespaces == 0) KillCgroup();
   const long list = self == 1 ? 0 : OpenChildren(self, self);
   if (IsError(list)) {
     // As a rule LookForChildren has failed, too, and there is no server: what is below us was there before us.

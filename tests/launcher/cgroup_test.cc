@@ -94,11 +94,9 @@ TEST_F(CgroupTest, WithoutSwapAccounting) {
   EXPECT_FALSE(Choose(kOwn).swap);
 }
 
-TEST_F(CgroupTest, TheMachinesRootMayHoldProcessesAndGroups) {
+TEST_F(CgroupTest, BesideTheRootThereIsNone) {
   Group("", kAll);
-  const CgroupPlace place = Choose("0::/\n");
-  EXPECT_EQ(place.folder, root_);
-  EXPECT_TRUE(place.memory && place.pids);
+  ExpectNowhere("0::/\n", "in the root group of");
 }
 
 TEST_F(CgroupTest, OneControllerIsBetterThanNone) {
@@ -128,7 +126,7 @@ TEST_F(CgroupTest, HybridHasTheControllersInV1) {
 
 TEST_F(CgroupTest, HybridWithAControllerInV2) {
   Group("/unified", "memory\n");
-  const CgroupPlace place = Choose(absl::StrCat(kV1Only, "0::/\n"));
+  const CgroupPlace place = Choose(absl::StrCat(kV1Only, "0::/host\n"));
   EXPECT_EQ(place.folder, root_ + "/unified");
   EXPECT_TRUE(place.memory);
   EXPECT_FALSE(place.pids);
@@ -159,7 +157,7 @@ TEST_F(CgroupTest, ProcessesCanOnlyBeMovedWhereTheirListIsWritable) {
 TEST_F(CgroupTest, AContainersRootHoldsProcesses) {
   Group("", "");
   File("/cgroup.type", "domain\n");
-  ExpectNowhere("0::/\n", "root of its cgroup namespace");
+  ExpectNowhere("0::/\n", "in the root group of");
 }
 
 TEST_F(CgroupTest, BelowAContainersRoot) {
@@ -217,12 +215,15 @@ class SweepTest : public CgroupTest {
 TEST_F(SweepTest, GroupsOfDeadKeepersGo) {
   const pid_t dead = DeadPid();
   const std::string stale = Name(Space(), dead);
-  const std::string kept[] = {Name(Space(), getpid()), Name(Space() + 1, dead), root_ + "/bulkhead-of-mine",
-                              absl::StrCat(Name(Space(), dead), "0"), root_ + "/other.scope", Name(Space(), 0)};
+  const std::string kept[] = {Name(Space(), getpid()),     Name(Space() + 1, dead),
+                              root_ + "/bulkhead-of-mine", absl::StrCat(Name(Space(), dead), "0"),
+                              root_ + "/other.scope",      Name(Space(), 0)};
   std::filesystem::create_directory(stale);
+  std::filesystem::create_directory(stale + ".init");
   for (const std::string& path : kept) std::filesystem::create_directory(path);
   SweepCgroups(root_);
   EXPECT_FALSE(std::filesystem::exists(stale));
+  EXPECT_FALSE(std::filesystem::exists(stale + ".init"));
   for (const std::string& path : kept) EXPECT_TRUE(std::filesystem::exists(path)) << path;
 }
 

@@ -214,6 +214,7 @@ absl::StatusOr<LaunchPlan> MakePlan(const Host& host, const Jail& jail, const Wo
   KernelFeatures features = DetectKernelFeatures();
   if (jail.landlock_abi >= 0) features.landlock_abi = std::min(features.landlock_abi, jail.landlock_abi);
   if (jail.pretended_abi.has_value()) features.landlock_abi = *jail.pretended_abi;
+  features.cgroup = jail.cgroup;
   if (jail.is_root.has_value()) features.is_root = *jail.is_root;
   PlanOptions options;
   options.only_tier = jail.tier;

@@ -87,6 +87,7 @@ struct Jail {
   std::string more;                    // further members of the policy, as JSON: ",\"cwd\":{}"
   int landlock_abi = -1;               // at most; -1: what there is
   std::optional<int> pretended_abi;    // of Landlock, also a later one than there is: for plans that are not run
+  CgroupPlace cgroup;                  // none, so that rlimits bind
   std::optional<bool> is_root;         // else what we are
   std::optional<BackendName> backend;  // else this system's own
   bool run_mode = false;

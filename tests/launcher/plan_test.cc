@@ -297,7 +297,7 @@ TEST_F(PlanTest, SocketsOfThisMachineAreLeftToLandlockOnlyWhereItHandlesThem) {
 // ---- Limits
 
 TEST_F(PlanTest, ARootsServerHasAtMostAsManyGrantsAsTheKeeperHasSlots) {
-  constexpr int kGrantsMax = wire::kSlotsMax / 2;  // each may need a mount and a user namespace
+  constexpr int kGrantsMax = wire::kTreeSlotsMax / 2;  // each may need a mount and a user namespace
   for (const int grants : {kGrantsMax - 1, kGrantsMax, kGrantsMax + 1}) {
     SCOPED_TRACE(grants);
     Jail jail;
