@@ -49,7 +49,7 @@ void MapPlan() {
   Call(__NR_close_range, wire::kSecretsFd + 1, ~0u, 0);
   // Numbers that the host left free are taken, so that nothing of ours gets one of them by chance.
   for (int fd = wire::kControlFd; fd <= wire::kSecretsFd; ++fd) {
-    if (IsError(Call(__NR_fcntl, fd, 1 /* F_GETFD */))) Call(__NR_dup3, wire::kPlanFd, fd, kCloseOnExec);
+    if (Call(__NR_fcntl, fd, 1 /* F_GETFD */) == -EBADF) Call(__NR_dup3, wire::kPlanFd, fd, kCloseOnExec);
   }
   Close(wire::kPlanFd);
   g.plan_base = reinterpret_cast<char*>(base);
