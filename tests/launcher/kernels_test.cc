@@ -33,6 +33,7 @@ constexpr Lack kLacks[] = {
     {"UidMaps", "--proc read-only", Lack::Leaves::kNoNamespaces},
     {"Proc", "--proc none", Lack::Leaves::kNothing},
     {"Clone3", "--call clone3=ENOSYS", Lack::Leaves::kNamespaces},
+    {"CloseRange", "--call close_range=ENOSYS", Lack::Leaves::kNothing},
     {"PidfdOpen", "--call pidfd_open=ENOSYS", Lack::Leaves::kNothing},
     {"MemfdExec", "--call execveat=EACCES", Lack::Leaves::kNothing},
     {"Memfds", "--call memfd_create=ENOSYS", Lack::Leaves::kNothing},
