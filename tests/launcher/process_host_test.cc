@@ -119,13 +119,14 @@ std::string HabitName(const testing::TestParamInfo<HabitTest::ParamType>& info) 
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    , HabitTest,
-    testing::Combine(testing::Values("ignores-children", "reaps-everything", "closed-stdio", "leaks-descriptors",
-                                     "odd-signals", "keeps-its-signals", "thread-ends", "few-descriptors",
-                                     "no-descriptor-to-wait-with", "closes-everything", "forks", "old-memfd"),
-                     testing::Values("Subreapers", "PidNamespace")),
-    HabitName);
+INSTANTIATE_TEST_SUITE_P(, HabitTest,
+                         testing::Combine(testing::Values("ignores-children", "reaps-everything", "closed-stdio",
+                                                          "leaks-descriptors", "odd-signals", "keeps-its-signals",
+                                                          "thread-ends", "busy-threads", "few-descriptors",
+                                                          "no-descriptor-to-wait-with", "closes-everything", "forks",
+                                                          "old-memfd"),
+                                          testing::Values("Subreapers", "PidNamespace")),
+                         HabitName);
 INSTANTIATE_TEST_SUITE_P(WithoutMemfdExec, HabitTest,
                          testing::Combine(testing::Values("no-memfd-exec", "installed-keeper"),
                                           testing::Values("Subreapers")),

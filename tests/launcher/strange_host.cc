@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <string>
@@ -205,6 +206,27 @@ void ThreadEnds() {
   CheckEqual(process.Stop().ToString(), "exited with code 0");
 }
 
+// What a child of fork would wait for for ever: the locks of malloc and of the environment, held by threads that it
+// doesn't have. 1,000 launches here and as many in the other way.
+void BusyThreads() {
+  constexpr int kThreads = 8, kLaunches = 1000;
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&stop, name = "BUSY_THREAD_" + std::to_string(i)] {
+      for (std::size_t round = 1; !stop; ++round) {
+        const std::string text(round % 512, 'x');
+        Check(setenv(name.c_str(), text.c_str(), 1) == 0, "setenv");
+        // Each is held most of the time, by one of them; the launches must get on with it.
+        if (round % 64 == 0) sched_yield();
+      }
+    });
+  }
+  for (int i = 0; i < kLaunches; ++i) CheckEqual(Start({"exit", "7"}).Wait().ToString(), "exited with code 7");
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
 void FewDescriptors() {
   const rlimit limit = {24, 24};
   Check(setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
@@ -360,6 +382,7 @@ int Main(std::vector<std::string> words) {
       {"odd-signals", OddSignals},
       {"keeps-its-signals", KeepsItsSignals},
       {"thread-ends", ThreadEnds},
+      {"busy-threads", BusyThreads},
       {"few-descriptors", FewDescriptors},
       {"no-descriptor-to-wait-with", NoDescriptorToWaitWith},
       {"closes-everything", ClosesEverything},
