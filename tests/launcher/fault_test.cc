@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -27,6 +28,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "bulkhead/launcher/cgroup.h"
 #include "tests/launcher/jail_test.h"
 #include "tests/launcher/tree_check.h"
 
@@ -230,13 +232,27 @@ class Tracer {
 
 class FaultTest : public JailTest {
  protected:
+  // Where cgroup v2 is to be had, also without controllers, a launch makes groups, too.
+  FaultTest() {
+    for (const char* mount : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}) {
+      std::string folder = absl::StrCat(mount, "/fault-test.XXXXXX");
+      if (!Exists(absl::StrCat(mount, "/cgroup.controllers")) || mkdtemp(folder.data()) == nullptr) continue;
+      place_.folder = folder;
+      place_.mount = mount;
+    }
+  }
   // A keeper whose call to remove one failed leaves it.
   ~FaultTest() override {
     for (const std::string& name : PrivateFolders()) std::filesystem::remove_all("/tmp/" + name);
+    if (place_.folder.empty()) return;
+    SweepCgroups(place_.folder);
+    EXPECT_EQ(rmdir(place_.folder.c_str()), 0) << "a group is left that the next launch would not sweep";
   }
 
   absl::StatusOr<LaunchPlan> Plan() const {
     Jail jail = Writing({host_.Folder("work")});
+    jail.cgroup = place_;
+    jail.limits = "\"memory\": \"1GiB\"";
     host_.File("work/.env", "hidden");
     host_.Folder("work/sub/protected");
     if (InA()) {
@@ -244,9 +260,12 @@ class FaultTest : public JailTest {
       jail.hide = {host_ / "work/.env"};
     }
     absl::StatusOr<LaunchPlan> plan = MakePlan(host_, jail, {host_.probe(), "exit", "7"});
+    if (plan.ok()) EXPECT_EQ(plan->cgroup_folder(), place_.folder);
     if (plan.ok()) RenamePrivateFolders(plan->mutable_bytes_for_test());
     return plan;
   }
+
+  CgroupPlace place_;
 
   // Every call of one process. How many there were.
   int Sweep(const LaunchPlan& plan, int which, int error) const {
