@@ -252,7 +252,9 @@ class Stage:
             process.kill()
             process.communicate()
             return "ended: it had to be killed"
-        said = said.splitlines()[-1] if said else ""
+        # Bulkhead's own words about a server that failed come after the attacker's.
+        lines = [line for line in said.splitlines() if not line.startswith("bulkhead: note: ")]
+        said = lines[-1] if lines else ""
         if process.returncode == 2 and said.startswith("untried"):
             return said.replace("untried", "untried:", 1)
         if process.returncode == 1 and said.startswith("held"):
