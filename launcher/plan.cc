@@ -125,6 +125,8 @@ constexpr std::uint32_t kNewMount = 0x00020000, kNewCgroup = 0x02000000, kNewUts
 
 }  // namespace
 
+constexpr char kTheCommand[] = "the command itself";  // where its grant comes from
+
 class PlanMaker {
  public:
   PlanMaker(const policy::Policy& policy, const policy::ValidatedCommand& command, const KernelFeatures& features,
@@ -257,7 +259,7 @@ class PlanMaker {
     }
     LayoutRequest request{policy, context_.home, {}, plan_.folders_to_make_};
     // Whoever asks for a command asks for that file, too; but a ceiling is there to narrow just that.
-    if (!policy.narrowed) request.program.push_back({context_.program.file, {false, true}, "the command itself"});
+    if (!policy.narrowed) request.program.push_back({context_.program.file, {false, true}, kTheCommand});
     absl::StatusOr<JailLayout> layout = MakeJailLayout(request);
     if (!layout.ok()) return layout.status();
     context_.layout = *std::move(layout);
@@ -381,7 +383,8 @@ class PlanMaker {
     // The program is granted by being started, the one file. Many have more beside them.
     const std::string& program = context_.program.file.real;
     std::string folder = program.substr(0, program.rfind('/'));
-    if (!folder.empty() && !context_.layout.IsVisible(folder)) {
+    const Granted* granted = context_.layout.GrantFor(program);
+    if (!folder.empty() && granted != nullptr && granted->origin == kTheCommand) {
       const std::string above = folder.substr(0, folder.rfind('/'));
       if (absl::EndsWith(folder, "/bin") && !above.empty() && !IsWithin(context_.home, above)) folder = above;
       plan_.hints_.push_back(absl::StrCat("of ", policy::Quote(folder), " the server sees ", policy::Quote(program),

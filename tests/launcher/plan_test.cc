@@ -176,6 +176,9 @@ TEST_F(PlanTest, AProgramThatStandsAloneIsHinted) {
   Jail jail;
   jail.rx = {host_ / "node"};
   EXPECT_THAT(hints_of(jail, host_ / "node/bin/node"), Not(testing::Contains(HasSubstr("the server sees"))));
+  jail.rx = {host_ / "node/bin/node"};
+  EXPECT_THAT(hints_of(jail, host_ / "node/bin/node"), Not(testing::Contains(HasSubstr("the server sees"))))
+      << "meant so";
   EXPECT_THAT(hints_of({}, "/bin/true"), Not(testing::Contains(HasSubstr("the server sees"))));
 }
 
