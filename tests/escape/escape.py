@@ -199,9 +199,20 @@ class Stage:
         words = [f"{key}={value}" for key, value in self.words.items()]
         return [self.attack, *words, *(["control=1"] if is_control else [])]
 
+    def program(self):
+        """Whose program may be overwritten has one that nobody else runs meanwhile."""
+        if self.attack != "overwrite_own_program":
+            return ATTACKER
+        copy = f"{ATTACKER}-{self.token}"
+        if copy not in self.files:
+            shutil.copy(ATTACKER, copy)
+            self.person.own(copy)
+            self.files.append(copy)
+        return copy
+
     def run(self, prefix, is_control):
         """"got", "untried: why" or "held: why"."""
-        command = [*prefix, ATTACKER, *self.arguments(is_control)]
+        command = [*prefix, self.program(), *self.arguments(is_control)]
         env = {
             "PATH": "/usr/bin:/bin",
             "HOME": self.path("home"),
@@ -240,21 +251,19 @@ class Stage:
             command,
             stdin=stdin,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=subprocess.PIPE,
             env=env,
             pass_fds=passed,
             preexec_fn=before,
             **self.person.popen(),
         )
         try:
-            said = process.communicate(timeout=SECONDS_MAX)[0].decode(errors="replace").strip()
+            said, complaint = (text.decode(errors="replace").strip() for text in process.communicate(timeout=SECONDS_MAX))
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
             return "ended: it had to be killed"
-        # Bulkhead's own words about a server that failed come after the attacker's.
-        lines = [line for line in said.splitlines() if not line.startswith("bulkhead: note: ")]
-        said = lines[-1] if lines else ""
+        said = (said or complaint or "\n").splitlines()[-1]
         if process.returncode == 2 and said.startswith("untried"):
             return said.replace("untried", "untried:", 1)
         if process.returncode == 1 and said.startswith("held"):
@@ -326,7 +335,7 @@ def jail(stage, tier):
         "extends": ["preset:default"],
         "require": tier,
         "filesystem": {
-            "rx": [ATTACKER],
+            "rx": [stage.program()],
             "ro": [stage.path("data")],
             "rw": [stage.path("work")] + ([stage.path("project")] if tier == "A" else []),
         },

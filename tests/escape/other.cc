@@ -151,8 +151,12 @@ int WriteMemfds() {
   return Held(error);
 }
 int OverwriteOwnProgram() {
-  // CVE-2019-5736. ETXTBSY: it runs just now, and could be had when it doesn't.
-  return GotIf(open("/proc/self/exe", O_WRONLY | O_CLOEXEC) >= 0 || errno == ETXTBSY);
+  // CVE-2019-5736. A program that runs can't be written (ETXTBSY), so that it holds its file and becomes another one.
+  const int fd = open("/proc/self/exe", O_RDONLY);
+  if (fd < 0) return Held(errno);
+  execl("/bin/sh", "sh", "-c", "if (: >>/proc/self/fd/$0); then echo got; else echo held; exit 1; fi",
+        std::to_string(fd).c_str(), nullptr);
+  return Held(errno);
 }
 int ReadLauncher() {
   // The launcher's own program, from which its layout in memory is known.
