@@ -42,7 +42,7 @@ const passed = /^(HOME|LOGNAME|PATH|SHELL|TERM|USER|NODE_EXTRA_CA_CERTS|npm_conf
 const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => passed.test(name)));
 const transport = new StdioClientTransport({ command, args, env });
 const client = new Client({ name: "bulkhead-interop", version: "1.0.0" });
-await client.connect(transport, { timeout: 60_000 });
+await client.connect(transport, { timeout: 240_000 });  // npx downloads the server first
 const { tools } = await client.listTools();
 const result = await client.callTool({ name: tool, arguments: JSON.parse(toolArguments) });
 const running = tree(transport.pid);
