@@ -97,7 +97,7 @@ class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
   State state = State::kStopped;
   std::shared_ptr<ServerRun> run;                 // the current one, from its start on
   std::vector<std::weak_ptr<ServerRun>> retired;  // earlier ones, whose trees may not have ended yet
-  std::weak_ptr<ServerRun> stopping;              // the one of them that the last AsyncClose stops
+  std::weak_ptr<ServerRun> stopping;              // the one of them that AsyncClose waits for
   std::optional<launcher::EnforcementReport> last_report;
   std::string last_stderr_tail;
   std::vector<absl::AnyInvocable<void(absl::Status)>> connects;
@@ -253,6 +253,7 @@ void Session::Impl::AfterEnd(CloseReason reason, absl::Status detail, std::optio
     });
   } else {
     state = State::kStopped;
+    if (!retired.empty()) stopping = retired.back();  // who closes waits for its end
     if (end.reason == CloseReason::kRestartsExhausted) {
       end.detail = absl::Status(end.detail.code(), absl::StrCat("gave up after ", backoff.failures_in_a_row(),
                                                                 " failures in a row: ", end.detail.message()));

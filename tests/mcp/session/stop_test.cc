@@ -35,6 +35,19 @@ TEST_F(StopTest, A2TheEndOfStdinComesFirstAndSigtermNotWhenThatIsEnough) {
   EXPECT_THAT(ends_, testing::SizeIs(1));
 }
 
+// An npx that is killed while it installs leaves half a package and a lock behind.
+TEST_F(StopTest, A2AServerThatTakesTooLongToStartIsEndedGentlyToo) {
+  SessionOptions options;
+  options.restart = false;
+  Open({"server/discover stderr probed\\n", "initialize stderr installing\\n", "eof append " + *this / "clean" + " x"},
+       R"("timeouts":{"probe":"10ms","start":"60ms","stdin_grace":"20s","term_grace":"20s"})", options);
+  EXPECT_THAT(Connect(), HasCode(Code::kDeadlineExceeded));
+  const ServerEnd end = Close();
+  ASSERT_TRUE(end.exit.has_value());
+  EXPECT_EQ(end.exit->ToString(), "exited with code 0");
+  EXPECT_THAT(Lines("clean"), ElementsAre("x"));
+}
+
 TEST_F(StopTest, A2ThenSigtermAndThenSigkill) {
   Connected(
       {"legacy", "eof append " + *this / "order" + " eof", "eof stay", "term append " + *this / "order" + " term"});
