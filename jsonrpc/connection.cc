@@ -60,6 +60,7 @@ class Connection::Impl : public std::enable_shared_from_this<Impl> {
   }
   bool Send(std::string line);
   bool Send(const LargeRequest& request);
+  std::string MoveOut(absl::string_view part) { return framer_.MoveOut(part); }
   void CloseInput(bool at_once);
   void Drain() {
     if (!from_.is_open()) return;
@@ -406,6 +407,7 @@ Connection::~Connection() { impl_->Close(); }
 void Connection::Start() { impl_->Start(); }
 bool Connection::Send(std::string line) { return impl_->Send(std::move(line)); }
 bool Connection::Send(const LargeRequest& request) { return impl_->Send(request); }
+std::string Connection::MoveOut(absl::string_view part) { return impl_->MoveOut(part); }
 void Connection::CloseInput(bool at_once) { impl_->CloseInput(at_once); }
 void Connection::Drain() { impl_->Drain(); }
 void Connection::Close() { impl_->Close(); }

@@ -69,6 +69,9 @@ class Connection {
   // (kWriteQueueFull: then on_close follows), or when its newline is not its last byte and its only one.
   bool Send(std::string line);
   bool Send(const LargeRequest& request);
+  // From inside on_message only: a part of that message, for keeping. A large one does not take its memory twice: the
+  // message is not valid any more then.
+  std::string MoveOut(absl::string_view part);
   // Stops writing once what is queued is written, then closes to_peer. Reading goes on, and a failing write no longer
   // closes the connection. With `at_once`, what is queued is lost.
   void CloseInput(bool at_once);

@@ -27,8 +27,12 @@ char* MapLarge(std::size_t size) {
   return memory;
 }
 void UnmapLarge(char* memory, std::size_t) { std::free(memory); }
+void GiveBack(char*, std::size_t) {}
 #else
 void UnmapLarge(char* memory, std::size_t size) { munmap(memory, RoundUp(size)); }
+
+// Pages of a mapping of ours, which read as zeros from then on. Whether it works is no matter: it is unmapped later.
+void GiveBack(char* pages, std::size_t size) { (void)madvise(pages, size, MADV_DONTNEED); }
 
 // A mapping that begins where a huge page may: one that is too long, of which the edges are given back.
 char* MapLarge(std::size_t size) {
@@ -56,6 +60,33 @@ void PreferHugePages([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t
 #endif
 }
 
+void Reserve(std::size_t size, std::string* text) {
+  text->reserve(size);
+  if (size >= kLargeMemoryBytes) PreferHugePages(&(*text)[0], size);
+}
+
+// Calls `copy` for one piece after the other, and gives the memory of each back. Only whole huge pages, which cost
+// nothing to take apart then: what else is in the buffer stays.
+template <typename Copy>
+void GrowingBuffer::TakePieces(std::size_t begin, std::size_t size, Copy copy) {
+  const std::size_t end = begin + size;
+  while (begin != end) {
+    // The mapping begins where a huge page may.
+    const std::size_t piece_end = std::min(end, (begin / kHugePageBytes + 1) * kHugePageBytes);
+    const std::size_t count = piece_end - begin;
+    copy(memory_ + begin, count);
+    if (count == kHugePageBytes && size_ >= kLargeMemoryBytes) GiveBack(memory_ + begin, count);
+    begin = piece_end;
+  }
+}
+
+std::string GrowingBuffer::MoveOut(std::size_t begin, std::size_t size) {
+  std::string text;
+  Reserve(size, &text);
+  TakePieces(begin, size, [&text](const char* piece, std::size_t count) { text.append(piece, count); });
+  return text;
+}
+
 void GrowingBuffer::Release() {
   if (size_ >= kLargeMemoryBytes) {
     UnmapLarge(memory_, size_);
@@ -74,7 +105,10 @@ void GrowingBuffer::Resize(std::size_t size, std::size_t kept) {
     memory = static_cast<char*>(std::malloc(size));
     if (memory == nullptr) throw std::bad_alloc();
   }
-  if (kept != 0) std::memcpy(memory, memory_, std::min(kept, size));
+  TakePieces(0, std::min(kept, size), [to = memory](const char* piece, std::size_t count) mutable {
+    std::memcpy(to, piece, count);
+    to += count;
+  });
   Release();
   memory_ = memory;
   size_ = size;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <limits>
 
 namespace bulkhead::jsonrpc {
@@ -36,7 +37,9 @@ absl::Span<char> LineFramer::Space() {
   if (is_half_full() && begin_ != 0) MoveToFront();
   if (is_half_full()) {
     const std::size_t needed_max = std::max(line_bytes_max_ + kAroundBytes, kSmallBytes);
-    if (buffer_.size() < needed_max) buffer_.Resize(std::min(buffer_.size() * kGrowth, needed_max), end_);
+    // The last step is not a small one: what is read already would be moved for little.
+    const std::size_t larger = buffer_.size() * kGrowth;
+    if (buffer_.size() < needed_max) buffer_.Resize(larger < needed_max / 4 ? larger : needed_max, end_);
   }
   return absl::MakeSpan(buffer_.data() + end_, buffer_.size() - end_);
 }
@@ -93,6 +96,15 @@ LineFramer::Event LineFramer::Next(absl::string_view* line) {
   begin_ = scanned_ = end + 1;
   *line = found;
   return Event::kLine;
+}
+
+std::string LineFramer::MoveOut(absl::string_view part) {
+  const std::less<const char*> is_before;
+  if (part.empty() || buffer_.size() == 0 || is_before(part.data(), buffer_.data()) ||
+      is_before(buffer_.data() + begin_, part.data() + part.size())) {
+    return std::string(part);
+  }
+  return buffer_.MoveOut(static_cast<std::size_t>(part.data() - buffer_.data()), part.size());
 }
 
 // After a large line, what is left of its buffer is given back.

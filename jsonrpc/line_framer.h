@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -35,6 +36,9 @@ class LineFramer {
   };
   // The lines of what was committed, one a call, in order. `line` is valid until the next call of anything but empty().
   Event Next(absl::string_view* line);
+  // `part` of the line that Next() gave last, for keeping. A large one does not take its memory twice: the line's bytes
+  // are lost. Copied if it lies elsewhere.
+  std::string MoveOut(absl::string_view part);
 
   // Whether nothing waits for the rest of its line.
   bool empty() const { return begin_ == end_; }

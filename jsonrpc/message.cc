@@ -178,11 +178,6 @@ void AppendOnOneLine(absl::string_view json, std::string* line) {
   }
 }
 
-void Reserve(std::size_t size, std::string* line) {
-  line->reserve(size);
-  if (size >= internal::kLargeMemoryBytes) internal::PreferHugePages(&(*line)[0], size);
-}
-
 absl::Status CantWrite(absl::string_view what, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("can't write a JSON-RPC ", what, ": ", why));
 }
@@ -205,7 +200,7 @@ absl::StatusOr<std::string> CallLine(absl::string_view what, absl::string_view i
   if (const absl::string_view trimmed = WithoutSpaceAround(params); !trimmed.empty()) params = trimmed;
   if (absl::Status status = CheckCall(what, method, params, first_member); !status.ok()) return status;
   std::string line;
-  Reserve(params.size() + method.size() + id_member.size() + first_member.size() + 48, &line);
+  internal::Reserve(params.size() + method.size() + id_member.size() + first_member.size() + 48, &line);
   absl::StrAppend(&line, "{\"jsonrpc\":\"2.0\"", id_member, ",\"method\":", QuoteJson(method));
   if (!first_member.empty()) {
     line += ",\"params\":{";
@@ -287,13 +282,6 @@ ErrorObject Message::error() const {
   return error;
 }
 
-std::string CopyOf(absl::string_view part) {
-  std::string copy;
-  Reserve(part.size(), &copy);
-  copy.assign(part.data(), part.size());
-  return copy;
-}
-
 absl::Status SplitBatch(absl::string_view line, absl::FunctionRef<void(absl::string_view element)> visit) {
   line = WithoutSpaceAround(line);
   if (line.empty() || line[0] != '[' || ValidateJson(line) != JsonError::kNone) {
@@ -354,7 +342,7 @@ absl::StatusOr<std::string> ResultLine(absl::string_view id, absl::string_view r
   result = WithoutSpaceAround(result);
   if (ValidateJson(result) != JsonError::kNone) return CantWrite("result", "it is not JSON");
   std::string line;
-  Reserve(id.size() + result.size() + 40, &line);
+  internal::Reserve(id.size() + result.size() + 40, &line);
   absl::StrAppend(&line, "{\"jsonrpc\":\"2.0\",\"id\":", id, ",\"result\":");
   AppendOnOneLine(result, &line);
   line += "}\n";

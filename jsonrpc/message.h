@@ -62,9 +62,6 @@ class Message {
   absl::string_view line_, id_, method_, payload_;
 };
 
-// A copy of such a part, for keeping. Large ones lie in huge pages, where the kernel has them.
-std::string CopyOf(absl::string_view part);
-
 // The elements of a batch, in order; InvalidArgument, before any is visited, if `line` is not a JSON array or is empty.
 absl::Status SplitBatch(absl::string_view line, absl::FunctionRef<void(absl::string_view element)> visit);
 

@@ -82,7 +82,7 @@ void Client::Impl::OnReply(const jsonrpc::Message& message) {
   } else if (era == Era::kModern && !call->is_handshake) {
     OnResult(call, message.result());
   } else {
-    Complete(call, Reply{jsonrpc::CopyOf(message.result()), std::nullopt});
+    Complete(call, Reply{connection->MoveOut(message.result()), std::nullopt});
   }
 }
 
@@ -91,7 +91,7 @@ void Client::Impl::OnResult(const CallPtr& call, absl::string_view result) {
   const auto type = FindMember(result, "resultType");
   const std::string word = type ? StringValue(*type).value_or(std::string(*type)) : "complete";
   if (word == "complete") {
-    Complete(call, Reply{jsonrpc::CopyOf(result), std::nullopt});
+    Complete(call, Reply{connection->MoveOut(result), std::nullopt});
   } else if (word == "input_required" && call->may_need_input) {
     OnInputRequired(call, result);
   } else {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -117,6 +118,26 @@ TEST_F(Reading, AFloodingPeerLetsOthersHaveTheirTurn) {
   };
   while (!other_ran) context.poll_one();
   EXPECT_LT(delivered_before_other * line.size(), 2u << 20);
+}
+
+// What is kept of a message that is larger than any of our buffers, and of its neighbours.
+TEST_F(Reading, APartOfAMessageIsMovedOut) {
+  ConnectionOptions options;
+  options.message_bytes_max = 16u << 20;
+  Open(options);
+  std::vector<std::string> kept;
+  on_message = [&](const Message& message) { kept.push_back(connection->MoveOut(message.params())); };
+  const std::string params = absl::StrCat(R"({"x":")", std::string(8u << 20, 'y'), "\"}");
+  const std::string text =
+      absl::StrCat(R"({"jsonrpc":"2.0","method":"a","params":[1]})", "\n", R"({"jsonrpc":"2.0","method":"a","params":)",
+                   params, "}\n", R"({"jsonrpc":"2.0","method":"a","params":[2]})", "\n");
+  for (std::size_t done = 0; done < text.size(); done += 60'000) {
+    PeerSays(absl::string_view(text).substr(done, 60'000));
+  }
+  ASSERT_THAT(kept, SizeIs(3));
+  EXPECT_EQ(kept[0], "[1]");
+  EXPECT_TRUE(kept[1] == params);
+  EXPECT_EQ(kept[2], "[2]");
 }
 
 TEST_F(Junk, IsDroppedCountedAndShown) {

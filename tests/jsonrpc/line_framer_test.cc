@@ -1,9 +1,12 @@
 // Lines out of bytes, however they are cut; limits, memory and work.
 #include "bulkhead/jsonrpc/line_framer.h"
 
+#include <sys/mman.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <random>
@@ -16,7 +19,7 @@
 
 // The linker gives LineFramer these (--wrap), so that its work is counted instead of timed. The names are the linker's.
 // NOLINTBEGIN(bugprone-reserved-identifier)
-std::size_t bytes_searched, bytes_moved, bytes_allocated_max;
+std::size_t bytes_searched, bytes_moved, bytes_allocated_max, bytes_given_back;
 extern "C" {
 void* __real_memchr(const void* bytes, int byte, std::size_t size);
 void* __wrap_memchr(const void* bytes, int byte, std::size_t size) {
@@ -40,6 +43,11 @@ void* __real_mmap(void* address, std::size_t size, int protection, int flags, in
 void* __wrap_mmap(void* address, std::size_t size, int protection, int flags, int fd, off_t offset) {
   bytes_allocated_max = std::max(bytes_allocated_max, size);
   return __real_mmap(address, size, protection, flags, fd, offset);
+}
+int __real_madvise(void* address, std::size_t size, int advice);
+int __wrap_madvise(void* address, std::size_t size, int advice) {
+  if (advice == MADV_DONTNEED) bytes_given_back += size;
+  return __real_madvise(address, size, advice);
 }
 }
 // NOLINTEND(bugprone-reserved-identifier)
@@ -285,6 +293,61 @@ TEST(LineFramer, GivesItsMemoryBack) {
   EXPECT_EQ(framer.Next(&line), LineFramer::Event::kNeedsMore);
   EXPECT_LE(framer.Space().size(), 16u << 10);
   EXPECT_EQ(framer.Tail(), "rest");
+}
+
+// Of the pages that hold these bytes.
+std::size_t ResidentBytes(absl::string_view bytes) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data()) / page * page;
+  std::vector<unsigned char> pages((bytes.size() + page - 1) / page);
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the page's address
+  EXPECT_EQ(mincore(reinterpret_cast<void*>(begin), bytes.size(), pages.data()), 0);
+  return page * static_cast<std::size_t>(
+                    std::count_if(pages.begin(), pages.end(), [](unsigned char state) { return (state & 1) != 0; }));
+}
+
+// A large line is not in memory twice when it is kept: its own memory is given back meanwhile.
+TEST(LineFramer, MovesALargePartOut) {
+  constexpr std::size_t kSize = 16u << 20, kHugePage = 2u << 20;
+  LineFramer framer(kSize);
+  FeedLarge(&framer, kSize, 1u << 20);
+  framer.Space()[0] = '\n';
+  framer.Commit(1);
+  const std::string rest = "a second line\nthe rest";
+  std::memcpy(framer.Space().data(), rest.data(), rest.size());
+  framer.Commit(rest.size());
+  absl::string_view line;
+  ASSERT_EQ(framer.Next(&line), LineFramer::Event::kLine);
+  ASSERT_EQ(ResidentBytes(line), kSize);
+  EXPECT_EQ(framer.MoveOut(line.substr(10, kSize - 30)), std::string(kSize - 30, 'x'));
+  EXPECT_LE(ResidentBytes(line), 2 * kHugePage);
+  ASSERT_EQ(framer.Next(&line), LineFramer::Event::kLine);
+  EXPECT_EQ(framer.MoveOut(line), "a second line");
+  EXPECT_EQ(framer.Next(&line), LineFramer::Event::kNeedsMore);
+  EXPECT_EQ(framer.Tail(), "the rest");
+}
+
+TEST(LineFramer, MovesAPartOutThatLiesElsewhere) {
+  const std::string elsewhere(4u << 20, 'y');
+  LineFramer framer(100);
+  EXPECT_EQ(framer.MoveOut(elsewhere), elsewhere);  // while it has no buffer
+  FeedLarge(&framer, 100, 100);
+  EXPECT_EQ(framer.MoveOut(elsewhere), elsewhere);
+  EXPECT_EQ(framer.MoveOut(absl::string_view(elsewhere).substr(7, 0)), "");
+  EXPECT_EQ(elsewhere, std::string(4u << 20, 'y'));
+}
+
+// A line that is longer than a half of its buffer is not in memory twice while the buffer grows.
+TEST(LineFramer, GivesMemoryBackWhileItGrows) {
+  LineFramer framer(kLarge);
+  bytes_given_back = 0;
+  FeedLarge(&framer, kLarge, 1u << 20);
+  EXPECT_GE(bytes_given_back, 4u << 20);  // it was in a buffer of 8 MiB before
+  framer.Space()[0] = '\n';
+  framer.Commit(1);
+  absl::string_view line;
+  ASSERT_EQ(framer.Next(&line), LineFramer::Event::kLine);
+  EXPECT_EQ(line, std::string(kLarge, 'x'));
 }
 
 TEST(LineFramer, NeverAsksForMuchMoreThanTheLimit) {
