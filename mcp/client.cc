@@ -51,6 +51,7 @@ void Client::Impl::Shutdown() {
   deadlines_.clear();
   detached_.clear();
   open_requests_.clear();
+  open_bytes_ = 0;
   connection.reset();
   pending.TakeAll();
   on_connected = nullptr;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/container/btree_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "asio/steady_timer.hpp"
 #include "bulkhead/jsonrpc/pending_calls.h"
@@ -113,7 +114,16 @@ class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
   absl::btree_set<std::pair<Clock::time_point, std::int64_t>> deadlines_;  // of what is in flight, with its id
   absl::flat_hash_set<CallPtr> detached_;  // open but not in flight: input is collected, or it is completed soon
   Clock::time_point armed_at_ = Clock::time_point::max();
-  absl::flat_hash_set<std::string> open_requests_;  // of the server, by id as written
+  // Requests of the server that the host has not answered yet, by id as written. One that the server has taken back may
+  // be followed by another of the same id.
+  struct OpenRequest {
+    std::uint64_t serial;
+    std::size_t bytes;
+  };
+  absl::flat_hash_map<std::string, OpenRequest> open_requests_;
+  std::uint64_t next_serial_ = 0;
+  std::size_t open_bytes_ = 0;
+  bool CloseRequest(const std::string& id, std::optional<std::uint64_t> serial);  // whether it was open
 };
 
 }  // namespace bulkhead::mcp

@@ -13,7 +13,8 @@ using jsonrpc::StringValue;
 using Kind = jsonrpc::Message::Kind;
 
 constexpr int kInputRoundsMax = 10;             // of one call; the specification leaves it to the client
-constexpr std::size_t kOpenRequestsMax = 1024;  // of the server, unanswered
+constexpr std::size_t kOpenRequestsMax = 1024;  // of the server, unanswered; and in one answer that asks for input
+constexpr std::size_t kOpenMessagesMax = 2;     // what those may take together, in messages of the largest size
 
 // The integer of a progress token or request id that we made up, which a server may give back as a string.
 std::optional<std::int64_t> OurId(absl::string_view value) {
@@ -118,14 +119,19 @@ void Client::Impl::OnRequest(const jsonrpc::Message& message) {
     connection->Send(jsonrpc::ErrorLine(id, {kMethodNotFound, "Method not found", ""}));
     return;
   }
-  if (open_requests_.size() >= kOpenRequestsMax || !open_requests_.insert(id).second) {
+  const std::size_t bytes = message.line().size();
+  const bool has_room = open_requests_.size() < kOpenRequestsMax &&
+                        open_bytes_ + bytes <= kOpenMessagesMax * options.connection.message_bytes_max;
+  const std::uint64_t serial = next_serial_++;
+  if (!has_room || !open_requests_.emplace(id, OpenRequest{serial, bytes}).second) {
     connection->Send(jsonrpc::ErrorLine(id, {kInternalError, "too many requests at once, or one id twice", ""}));
     return;
   }
-  Answering answering([weak = weak_from_this(), id](Answering::Value value) {
+  open_bytes_ += bytes;
+  Answering answering([weak = weak_from_this(), id, serial](Answering::Value value) {
     const auto self = weak.lock();
     // Not for a request that the server has cancelled since.
-    if (!self || !self->connection || self->open_requests_.erase(id) == 0) return;
+    if (!self || !self->connection || !self->CloseRequest(id, serial)) return;
     if (auto* result = std::get_if<std::string>(&value)) {
       if (auto line = jsonrpc::ResultLine(id, *result); line.ok() && IsJsonObject(*result)) {
         self->connection->Send(*std::move(line));
@@ -136,6 +142,14 @@ void Client::Impl::OnRequest(const jsonrpc::Message& message) {
     self->connection->Send(jsonrpc::ErrorLine(id, std::get<jsonrpc::ErrorObject>(value)));
   });
   handlers.on_request({message.method(), std::string(message.params())}, std::move(answering));
+}
+
+bool Client::Impl::CloseRequest(const std::string& id, std::optional<std::uint64_t> serial) {
+  const auto found = open_requests_.find(id);
+  if (found == open_requests_.end() || (serial && found->second.serial != *serial)) return false;
+  open_bytes_ -= found->second.bytes;
+  open_requests_.erase(found);
+  return true;
 }
 
 void Client::Impl::OnNotification(const jsonrpc::Message& message) {
@@ -166,7 +180,7 @@ bool Client::Impl::OnProgress(absl::string_view params) {
 bool Client::Impl::OnCancelled(absl::string_view params) {
   const absl::string_view id_text = FindMember(params, "requestId").value_or("");
   if (era == Era::kLegacy) {
-    open_requests_.erase(std::string(id_text));
+    CloseRequest(std::string(id_text), std::nullopt);
     return false;
   }
   const auto id = OurId(id_text);
@@ -203,9 +217,10 @@ void Client::Impl::OnInputRequired(const CallPtr& call, absl::string_view result
       const absl::string_view params = FindMember(member.value, "params").value_or("");
       are_requests = !method.empty() && (params.empty() || params.front() == '{');
       asked.emplace_back(std::string(member.key), ServerRequest{method, std::string(params)});
-      return are_requests;
+      return are_requests && asked.size() <= kOpenRequestsMax;
     });
   }
+  if (asked.size() > kOpenRequestsMax) return fail(absl::StrCat("with more than ", kOpenRequestsMax, " requests"));
   if (!are_requests || (asked.empty() && round->state.empty())) return fail("but does not say which");
   if (!asked.empty() && !handlers.on_request) return fail("and nobody is there to give it");
   round->missing = asked.size();

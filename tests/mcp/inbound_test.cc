@@ -205,6 +205,46 @@ TEST_F(LegacyRequest, OneIdTwiceIsAnErrorAndSoAreTooManyAtOnce) {
   EXPECT_THAT(asked, SizeIs(1025));
 }
 
+// Else the host would answer a question that it has not seen.
+TEST_F(LegacyRequest, AnAnswerToOneThatWasTakenBackIsNoAnswerToTheNextOfItsId) {
+  StartLegacy();
+  Ask("1", "elicitation/create", R"({"message":"May I read the diary?"})");
+  Say(R"({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}})");
+  Ask("1", "elicitation/create", R"({"message":"May I burn the diary?"})");
+  ASSERT_THAT(asked, SizeIs(2));
+  Respond(0, R"({"action":"accept"})");
+  EXPECT_TRUE(HearsNothing());
+  Respond(1, R"({"action":"decline"})");
+  EXPECT_EQ(Hear()["result"]["action"], "decline");
+}
+
+TEST_F(LegacyRequest, WhatWaitsForTheHostHasALimitInBytes) {
+  options.connection.message_bytes_max = 1000;
+  StartLegacy();
+  const auto ask = [this](int id, std::size_t bytes) {
+    const std::string head = absl::StrCat(R"({"jsonrpc":"2.0","id":)", id, R"(,"method":"roots/list","params":{"x":")");
+    Say(head + std::string(bytes - head.size() - 3, 'x') + "\"}}");
+  };
+  ask(1, 1000);
+  ask(2, 1000);
+  EXPECT_TRUE(HearsNothing());
+  ask(3, 100);
+  EXPECT_EQ(Hear()["error"]["code"], -32603);
+  Respond(0, kRoots);
+  EXPECT_EQ(Hear()["id"], 1);
+  ask(4, 900);
+  ask(5, 100);
+  EXPECT_TRUE(HearsNothing());
+  ask(6, 100);
+  EXPECT_EQ(Hear()["error"]["code"], -32603);
+  Say(R"({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}})");
+  ask(7, 101);
+  EXPECT_EQ(Hear()["error"]["code"], -32603);
+  ask(8, 100);
+  EXPECT_TRUE(HearsNothing());
+  EXPECT_THAT(asked, SizeIs(5));
+}
+
 TEST_F(LegacyRequest, AnAnswerAfterTheClientIsGoneIsHarmless) {
   StartLegacy();
   Ask("1", "roots/list");
@@ -407,6 +447,23 @@ TEST_F(Input, ThatIsNotSaidFailsTheCall) {
     EXPECT_EQ(call->code(), StatusCode::kFailedPrecondition) << result;
     EXPECT_TRUE(HearsNothing());
   }
+}
+
+TEST_F(Input, ForTooManyThingsAtOnceFailsTheCall) {
+  const auto result = [](int count) {
+    std::string requests;
+    for (int i = 0; i != count; ++i) {
+      absl::StrAppend(&requests, i == 0 ? "" : ",", "\"", i, R"(":{"method":"roots/list"})");
+    }
+    return absl::StrCat(R"({"resultType":"input_required","inputRequests":{)", requests, "}}");
+  };
+  BeginWith(result(1024));
+  EXPECT_EQ(call->count, 0);
+  EXPECT_THAT(asked, SizeIs(1024));
+  BeginWith(result(1025));
+  EXPECT_EQ(call->count, 1);
+  EXPECT_EQ(call->code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(asked, SizeIs(1024));
 }
 
 TEST_F(Input, ADroppedResponderFailsTheCall) {
