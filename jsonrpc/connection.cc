@@ -10,6 +10,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "asio/post.hpp"
+#include "bulkhead/jsonrpc/call_out.h"
 #include "bulkhead/jsonrpc/line_framer.h"
 #include "bulkhead/jsonrpc/write_queue.h"
 
@@ -248,7 +249,7 @@ void Connection::Impl::HandleMessage(const Message& message) {
   junk_in_a_row_ = 0;
   if (!handlers_.on_message) return;
   in_handler_ = true;
-  handlers_.on_message(message);
+  CallOut(from_.get_executor(), handlers_.on_message, message);
   in_handler_ = false;
   if (is_finished_) ReleaseHandlers();
 }
@@ -261,7 +262,7 @@ void Connection::Impl::HandleJunk(absl::string_view line, JunkReason reason) {
   ++junk_in_a_row_;
   if (handlers_.on_junk) {
     in_handler_ = true;
-    handlers_.on_junk(line, reason);
+    CallOut(from_.get_executor(), handlers_.on_junk, line, reason);
     in_handler_ = false;
     if (is_finished_) return ReleaseHandlers();
   }
@@ -391,7 +392,7 @@ void Connection::Impl::Finish(CloseReason reason, absl::Status detail) {
   if (reading_ != Reading::kDiscard) reading_ = Reading::kStopped;
   const auto on_close = std::move(handlers_.on_close);
   ReleaseHandlers();
-  if (on_close) on_close(reason, std::move(detail));
+  if (on_close) CallOut(from_.get_executor(), on_close, reason, std::move(detail));
 }
 
 // What the handlers hold may hold the Connection's owner.

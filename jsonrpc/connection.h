@@ -43,7 +43,8 @@ struct JunkReport {
 inline constexpr std::size_t kJunkBytesKept = 200;
 
 // Threads: everything, handlers included, on one thread at a time: that of the streams' executor (a strand, if several
-// threads run it). No handler is called from inside Send() or Start().
+// threads run it). No handler is called from inside Send() or Start(). What a handler throws leaves the executor's
+// run(), and the conversation goes on with the next line.
 class Connection {
  public:
   struct Handlers {

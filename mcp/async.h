@@ -1,5 +1,5 @@
 // From plain callbacks to Asio's completion tokens. A handler is called on its own executor, which is kept busy until
-// then, so that a thread that runs it does not leave before.
+// then, so that a thread that runs it does not leave before. What it throws leaves that executor's run().
 #ifndef BULKHEAD_MCP_ASYNC_H_
 #define BULKHEAD_MCP_ASYNC_H_
 
@@ -13,6 +13,7 @@
 #include "asio/async_result.hpp"
 #include "asio/dispatch.hpp"
 #include "asio/executor_work_guard.hpp"
+#include "bulkhead/jsonrpc/call_out.h"
 
 namespace bulkhead::mcp {
 
@@ -29,8 +30,10 @@ class Completion {
     auto slot = asio::get_associated_cancellation_slot(handler_);
     if (slot.is_connected()) slot.clear();
     auto executor = work_.get_executor();
-    asio::dispatch(executor, [handler = std::move(handler_), value = std::move(value),
-                              work = std::move(work_)]() mutable { std::move(handler)(std::move(value)); });
+    asio::dispatch(executor,
+                   [handler = std::move(handler_), value = std::move(value), work = std::move(work_)]() mutable {
+                     jsonrpc::CallOut(work.get_executor(), std::move(handler), std::move(value));
+                   });
   }
 
  private:

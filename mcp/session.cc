@@ -8,15 +8,17 @@
 #include "absl/strings/str_cat.h"
 #include "asio/post.hpp"
 #include "asio/steady_timer.hpp"
+#include "bulkhead/jsonrpc/call_out.h"
 #include "bulkhead/jsonrpc/json_text.h"
 #include "bulkhead/mcp/backoff.h"
 #include "bulkhead/mcp/deadline.h"
+#include "bulkhead/mcp/pages.h"
 #include "bulkhead/mcp/server_run.h"
 
 namespace bulkhead::mcp {
 namespace {
 
-constexpr int kPagesMax = 10'000;  // of one AsyncList
+constexpr int kListTimeoutsMax = 10;  // timeout_max of one AsyncList, unless it is given
 
 CloseReason ReasonOf(jsonrpc::CloseReason reason) {
   switch (reason) {
@@ -79,9 +81,12 @@ class Session::Impl : public std::enable_shared_from_this<Session::Impl> {
   void OnConnected(absl::Status status);
   std::shared_ptr<ServerRun> TakeRun();  // it is current no longer
   void OnEnd(const ServerRun::End& end);
+  absl::Duration Uptime() const;
   // A run has ended, or could not begin: tells everyone, and starts the next one or not.
-  void AfterEnd(CloseReason reason, absl::Status detail, std::optional<launcher::ExitStatus> exit, bool is_final);
+  void AfterEnd(CloseReason reason, absl::Status detail, std::optional<launcher::ExitStatus> exit, bool is_final,
+                absl::Duration uptime);
   void CompleteConnects(const absl::Status& status);
+  void TellEnd(const ServerEnd& end);
 
   ServerRun::Handlers MakeHandlers();
 
@@ -143,7 +148,8 @@ ServerRun::Handlers Session::Impl::MakeHandlers() {
   const auto guarded = [weak = weak_from_this()](auto handler) {
     return [weak, handler](auto&&... arguments) {
       const auto self = weak.lock();
-      if (self && !self->is_gone) handler(std::forward<decltype(arguments)>(arguments)...);
+      if (!self || self->is_gone) return;
+      jsonrpc::CallOut(self->executor, handler, std::forward<decltype(arguments)>(arguments)...);
     };
   };
   ServerRun::Handlers handlers;
@@ -164,7 +170,7 @@ void Session::Impl::Start(EraChoice era_choice) {
   if (!started.ok()) {
     // What is wrong with the command does not get better by itself; at a restart it may, e.g. while it is upgraded.
     const bool is_final = backoff.failures_in_a_row() == 0;
-    AfterEnd(CloseReason::kStartFailed, started.status(), std::nullopt, is_final);
+    AfterEnd(CloseReason::kStartFailed, started.status(), std::nullopt, is_final, absl::ZeroDuration());
     return;
   }
   run = *std::move(started);
@@ -184,7 +190,7 @@ void Session::Impl::OnConnected(absl::Status status) {
     // A server without a common version will not have one after a restart, unless it was not asked which it has.
     if (is_unprobed) expected_era.reset();
     const bool is_final = absl::IsFailedPrecondition(status) && !is_unprobed;
-    AfterEnd(CloseReason::kStartFailed, std::move(status), std::nullopt, is_final);
+    AfterEnd(CloseReason::kStartFailed, std::move(status), std::nullopt, is_final, absl::ZeroDuration());
     return;
   }
   state = State::kReady;
@@ -195,7 +201,7 @@ void Session::Impl::OnConnected(absl::Status status) {
   for (const auto& [id, subscription] : subscriptions) Listen(id);
   const auto self = shared_from_this();
   CompleteConnects(absl::OkStatus());
-  if (!is_gone && options.on_ready) options.on_ready();
+  if (state == State::kReady && options.on_ready) jsonrpc::CallOut(executor, options.on_ready);
 }
 
 void Session::Impl::CompleteConnects(const absl::Status& status) {
@@ -214,6 +220,10 @@ std::shared_ptr<ServerRun> Session::Impl::TakeRun() {
   return std::exchange(run, nullptr);
 }
 
+absl::Duration Session::Impl::Uptime() const {
+  return state == State::kReady ? absl::FromChrono(Clock::now() - ready_at) : absl::ZeroDuration();
+}
+
 void Session::Impl::OnEnd(const ServerRun::End& end) {
   const auto ended = TakeRun();
   if (!ended) return;
@@ -226,15 +236,18 @@ void Session::Impl::OnEnd(const ServerRun::End& end) {
     if (is_first_death) return Start(EraChoice::kLegacy);
   }
   const auto self = shared_from_this();
+  const absl::Duration uptime = Uptime();
+  state = State::kWaiting;  // also for the handlers: no server is ready
   ended->client().FailAll(end.detail);
-  if (is_gone || run || state == State::kStopped) return;  // a handler has destroyed, or closed, the Session
-  AfterEnd(reason, end.detail, end.exit, /*is_final=*/false);
+  if (state != State::kWaiting) {  // one of them has destroyed, or closed, the Session
+    TellEnd(ServerEnd{reason, end.detail, end.exit, std::nullopt});
+    return;
+  }
+  AfterEnd(reason, end.detail, end.exit, /*is_final=*/false, uptime);
 }
 
 void Session::Impl::AfterEnd(CloseReason reason, absl::Status detail, std::optional<launcher::ExitStatus> exit,
-                             bool is_final) {
-  const absl::Duration uptime =
-      state == State::kReady ? absl::FromChrono(Clock::now() - ready_at) : absl::ZeroDuration();
+                             bool is_final, absl::Duration uptime) {
   ServerEnd end{reason, std::move(detail), exit, std::nullopt};
   if (options.restart && !is_final) {
     const double random = static_cast<double>(chance() - chance.min()) / (chance.max() - chance.min() + 1.0);
@@ -261,7 +274,11 @@ void Session::Impl::AfterEnd(CloseReason reason, absl::Status detail, std::optio
     expected_era.reset();
     CompleteConnects(end.detail);
   }
-  if (!is_gone && options.on_end) options.on_end(end);
+  TellEnd(end);
+}
+
+void Session::Impl::TellEnd(const ServerEnd& end) {
+  if (!is_gone && options.on_end) jsonrpc::CallOut(executor, options.on_end, end);
 }
 
 void Session::Impl::Close(absl::AnyInvocable<void(ServerEnd)> handler) {
@@ -287,7 +304,7 @@ void Session::Impl::Close(absl::AnyInvocable<void(ServerEnd)> handler) {
   ending->Stop([self, is_first, handler = std::move(handler)](launcher::ExitStatus status) mutable {
     const ServerEnd end{CloseReason::kStopped, absl::OkStatus(), status, std::nullopt};
     handler(end);
-    if (is_first && !self->is_gone && self->options.on_end) self->options.on_end(end);
+    if (is_first) self->TellEnd(end);
   });
 }
 
@@ -377,70 +394,57 @@ void Session::CancelCall(const std::weak_ptr<Impl>& weak, const Client::CallRef&
 namespace {
 
 struct Listing {
-  std::string method, member, cursor;
-  CallOptions options;
-  std::vector<std::string> elements;
-  int pages = 0;
+  Pages pages;
+  CallOptions options;  // timeouts are settled
+  Clock::time_point deadline;
   absl::AnyInvocable<void(absl::StatusOr<std::vector<std::string>>)> handler;
-};
 
-// The cursor of the next page; empty after the last one.
-absl::StatusOr<std::string> TakePage(Listing& listing, const absl::StatusOr<Reply>& reply) {
-  if (!reply.ok()) return reply.status();
-  if (reply->error) {
-    return absl::UnknownError(absl::StrCat("the server answered ", listing.method, ": ", reply->error->message,
-                                           " (code ", reply->error->code, ")"));
+  absl::Duration time_left() const {
+    return deadline == Clock::time_point::max() ? absl::InfiniteDuration() : absl::FromChrono(deadline - Clock::now());
   }
-  const absl::string_view list = jsonrpc::FindMember(reply->result, listing.member).value_or("");
-  if (list.empty() || list.front() != '[') {
-    return absl::DataLossError(
-        absl::StrCat("the server's answer to ", listing.method, " has no list \"", listing.member, "\""));
-  }
-  jsonrpc::ForEachMember(list, [&listing](const jsonrpc::JsonMember& element) {
-    listing.elements.emplace_back(element.value);
-    return true;
-  });
-  std::string next = jsonrpc::StringValue(jsonrpc::FindMember(reply->result, "nextCursor").value_or("")).value_or("");
-  if (!next.empty() && (next == listing.cursor || ++listing.pages >= kPagesMax)) {
-    return absl::DataLossError(absl::StrCat("the server's answers to ", listing.method, " have no end"));
-  }
-  return next;
-}
+};
 
 }  // namespace
 
 void Session::List(const std::string& method, const std::string& member, const CallOptions& options,
                    absl::AnyInvocable<void(absl::StatusOr<std::vector<std::string>>)> handler) {
-  auto listing = std::make_shared<Listing>();
-  listing->method = method;
-  listing->member = member;
-  listing->options = options;
-  listing->handler = std::move(handler);
-  struct Pages {
+  auto listing = std::make_shared<Listing>(
+      Listing{Pages(method, member, impl_->policy->messages.max_message_bytes), options, {}, std::move(handler)});
+  CallOptions& own = listing->options;
+  if (own.timeout == absl::ZeroDuration()) own.timeout = impl_->policy->timeouts.request;
+  if (own.timeout_max == absl::ZeroDuration()) own.timeout_max = kListTimeoutsMax * own.timeout;
+  listing->deadline = After(Clock::now(), own.timeout_max);
+  struct Step {
     static void Next(const std::weak_ptr<Impl>& weak, const std::shared_ptr<Listing>& listing) {
       const auto impl = weak.lock();
+      const std::string& method = listing->pages.method();
       if (!impl || !impl->run || impl->state != Impl::State::kReady) {
-        listing->handler(absl::FailedPreconditionError(
-            absl::StrCat("cannot call ", listing->method, ": no server is ready; connect first")));
+        listing->handler(
+            absl::FailedPreconditionError(absl::StrCat("cannot call ", method, ": no server is ready; connect first")));
         return;
       }
-      const std::string params =
-          listing->cursor.empty() ? "" : absl::StrCat("{\"cursor\":", jsonrpc::QuoteJson(listing->cursor), "}");
-      impl->run->client().Call(listing->method, params, listing->options,
+      CallOptions page = listing->options;
+      page.timeout_max = listing->time_left();
+      if (page.timeout_max <= absl::ZeroDuration()) {
+        listing->handler(absl::DeadlineExceededError(absl::StrCat("the server's answers to ", method,
+                                                                  " did not come to an end within ",
+                                                                  absl::FormatDuration(listing->options.timeout_max))));
+        return;
+      }
+      impl->run->client().Call(method, listing->pages.Params(), page,
                                [weak, listing](const absl::StatusOr<Reply>& reply) {
-                                 auto next = TakePage(*listing, reply);
-                                 if (!next.ok()) {
-                                   listing->handler(next.status());
-                                 } else if (next->empty()) {
-                                   listing->handler(std::move(listing->elements));
-                                 } else {
-                                   listing->cursor = *std::move(next);
+                                 const auto more = reply.ok() ? listing->pages.Take(*reply) : reply.status();
+                                 if (!more.ok()) {
+                                   listing->handler(more.status());
+                                 } else if (*more) {
                                    Next(weak, listing);
+                                 } else {
+                                   listing->handler(listing->pages.TakeElements());
                                  }
                                });
     }
   };
-  asio::post(impl_->executor, [weak = std::weak_ptr<Impl>(impl_), listing] { Pages::Next(weak, listing); });
+  asio::post(impl_->executor, [weak = std::weak_ptr<Impl>(impl_), listing] { Step::Next(weak, listing); });
 }
 
 void Session::Notify(const std::string& method, const std::string& params,

@@ -68,7 +68,8 @@ struct SessionOptions {
 };
 
 // Threads: everything on one thread at a time, that of the executor (a strand, if several threads run it). Handlers run
-// there too, unless they have an executor of their own, and never inside a call of this. They may destroy the Session.
+// there too, unless they have an executor of their own, and never inside a call of this. They may destroy the Session;
+// what they throw leaves the executor's run() and changes nothing else.
 // BuildLaunchPlan and Launch run on that thread, too: some milliseconds a start.
 //
 // What a server answers is data: don't make policies, commands or CommandRequests of it (see SECURITY.md).
@@ -103,6 +104,8 @@ class Session {
 
   // All pages of a list: completes with void(absl::StatusOr<std::vector<std::string>>), the JSON text of each element
   // of `member`: AsyncList("tools/list", "tools", {}, ...). An error of the server is Unknown, with its words.
+  // `timeout` is for each page, `timeout_max` (zero: ten timeouts) for all together. ResourceExhausted after 10,000
+  // pages, or when their elements would take more memory than eight messages of messages.max_message_bytes.
   template <typename Token>
   auto AsyncList(std::string method, std::string member, CallOptions options, Token&& token) {
     return Initiate<void(absl::StatusOr<std::vector<std::string>>)>(

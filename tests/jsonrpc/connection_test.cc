@@ -2,6 +2,7 @@
 #include "bulkhead/jsonrpc/connection.h"
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -118,6 +119,30 @@ TEST_F(Reading, AFloodingPeerLetsOthersHaveTheirTurn) {
   };
   while (!other_ran) context.poll_one();
   EXPECT_LT(delivered_before_other * line.size(), 2u << 20);
+}
+
+TEST_F(Reading, WhatAHandlerThrowsLeavesTheLoopAndTheNextLineIsDelivered) {
+  Open();
+  on_message = [](const Message&) { throw std::runtime_error("the host's own"); };
+  on_junk = [] { throw std::runtime_error("the host's own"); };
+  on_close = [] { throw std::runtime_error("the host's own"); };
+  const std::string text =
+      absl::StrCat(R"({"jsonrpc":"2.0","method":"a"})", "\njunk\n", R"({"jsonrpc":"2.0","method":"b"})", "\n");
+  ASSERT_EQ(write(peer_output, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  PeerClosesItsOutput();
+  int thrown = 0;
+  for (bool is_quiet = false; !is_quiet;) {
+    try {
+      Run();
+      is_quiet = true;
+    } catch (const std::runtime_error&) {
+      ASSERT_LT(++thrown, 10);
+    }
+  }
+  EXPECT_EQ(thrown, 4);
+  EXPECT_THAT(lines, SizeIs(2));
+  EXPECT_THAT(junk, SizeIs(1));
+  EXPECT_EQ(close_reason, CloseReason::kEndOfInput);
 }
 
 // What is kept of a message that is larger than any of our buffers, and of its neighbours.
