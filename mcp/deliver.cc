@@ -40,6 +40,7 @@ class Delivery : public std::enable_shared_from_this<Delivery> {
         result_{{}, {}, {}, {}, exit_.get_future().share()} {}
 
   void Begin() {
+    if (!handler_) return;  // cancelled already
     timer_.expires_at(After(Clock::now(), timeout_));
     timer_.async_wait([self = shared_from_this()](asio::error_code cancelled) {
       if (!cancelled) {
@@ -48,6 +49,14 @@ class Delivery : public std::enable_shared_from_this<Delivery> {
       }
     });
     Start(request_.method == "initialize" ? EraChoice::kLegacy : options_.era);
+  }
+
+  void Cancel() {
+    constexpr absl::string_view kWhy = "cancelled by the host";
+    if (run_) run_->client().Cancel(call_, kWhy);  // if it was sent; never completes inside this call
+    asio::post(executor_, [self = shared_from_this(), kWhy] {
+      self->Finish(absl::CancelledError(absl::StrCat(self->request_.method, " was ", kWhy)));
+    });
   }
 
  private:
@@ -62,7 +71,8 @@ class Delivery : public std::enable_shared_from_this<Delivery> {
     }
     run_ = *std::move(run);
     if (request_.method == "initialize") {
-      run_->client().CallWithoutHandshake(request_.method, request_.params, absl::InfiniteDuration(), OnReply());
+      call_ =
+          run_->client().CallWithoutHandshake(request_.method, request_.params, absl::InfiniteDuration(), OnReply());
       return;
     }
     run_->client().Connect([weak = weak_from_this(), this_run = std::weak_ptr<ServerRun>(run_)](absl::Status status) {
@@ -75,7 +85,7 @@ class Delivery : public std::enable_shared_from_this<Delivery> {
       CallOptions call;
       call.timeout = call.timeout_max = absl::InfiniteDuration();
       call.on_progress = self->options_.on_progress;
-      self->run_->client().Call(self->request_.method, self->request_.params, call, self->OnReply());
+      self->call_ = self->run_->client().Call(self->request_.method, self->request_.params, call, self->OnReply());
     });
   }
 
@@ -123,8 +133,16 @@ class Delivery : public std::enable_shared_from_this<Delivery> {
       Start(EraChoice::kLegacy);
       return;
     }
-    if (end.exit) exit_.set_value(*end.exit);
+    AwaitEnd(run);
     Finish(end.detail);
+  }
+
+  void AwaitEnd(const std::shared_ptr<ServerRun>& run) {
+    is_awaited_ = true;
+    run->Stop([self = shared_from_this(), run](const launcher::ExitStatus& exit) {
+      self->exit_.set_value(exit);
+      if (self->options_.on_gone) self->options_.on_gone();
+    });
   }
 
   void Finish(absl::Status status) {
@@ -135,9 +153,9 @@ class Delivery : public std::enable_shared_from_this<Delivery> {
     if (run_) {
       run_->DrainStderr();
       if (!status.ok()) status = run_->Explain(status);
-      const auto run = std::exchange(run_, nullptr);
-      run->Stop([self, run](const launcher::ExitStatus& exit) { self->exit_.set_value(exit); });
+      AwaitEnd(std::exchange(run_, nullptr));
     }
+    if (!is_awaited_ && options_.on_gone) asio::post(executor_, [self] { self->options_.on_gone(); });
     if (!status.ok()) {
       handler(status);
       return;
@@ -159,8 +177,10 @@ class Delivery : public std::enable_shared_from_this<Delivery> {
   Handler handler_;
   asio::steady_timer timer_;
   std::shared_ptr<ServerRun> run_;
+  Client::CallRef call_;  // the request, once it was sent
   std::string stderr_;
   bool has_tried_legacy_ = false;
+  bool is_awaited_ = false;  // the end of what was started
   std::promise<launcher::ExitStatus> exit_;
   DeliverResult result_;
 };
@@ -169,12 +189,17 @@ class Delivery : public std::enable_shared_from_this<Delivery> {
 
 namespace internal {
 
-void StartDeliver(asio::any_io_executor executor, const policy::Policy& policy, const policy::CommandRequest& command,
-                  DeliverRequest request, absl::Duration timeout, DeliverOptions options,
-                  absl::AnyInvocable<void(absl::StatusOr<DeliverResult>)> handler) {
+DeliveryRef StartDeliver(asio::any_io_executor executor, const policy::Policy& policy,
+                         const policy::CommandRequest& command, DeliverRequest request, absl::Duration timeout,
+                         DeliverOptions options, absl::AnyInvocable<void(absl::StatusOr<DeliverResult>)> handler) {
   const auto delivery = std::make_shared<Delivery>(executor, policy, command, std::move(request), timeout,
                                                    std::move(options), std::move(handler));
   asio::post(executor, [delivery] { delivery->Begin(); });
+  return delivery;
+}
+
+void CancelDelivery(const DeliveryRef& ref) {
+  if (const auto delivery = std::static_pointer_cast<Delivery>(ref.lock())) delivery->Cancel();
 }
 
 }  // namespace internal

@@ -33,6 +33,8 @@ struct DeliverOptions {
   ClientInfo client;
   EraChoice era = EraChoice::kAuto;
   std::function<void(const Progress&)> on_progress;  // asks for progress; the deadline stays
+  // Called last, after a failure, too: nothing is left of what was started.
+  std::function<void()> on_gone;
 };
 
 struct DeliverResult {
@@ -47,26 +49,28 @@ inline constexpr absl::Duration kDeliverTime = absl::Seconds(30);
 inline constexpr std::size_t kDeliverStderrBytesMax = 64 * 1024;
 
 // Errors: those of ValidateCommand, BuildLaunchPlan and Launch, of Session::AsyncConnect and of a call;
-// DeadlineExceeded when all of it took longer than `timeout`, also when the server does not read.
+// DeadlineExceeded when all of it took longer than `timeout`, also when the server does not read; Cancelled.
 namespace internal {
-void StartDeliver(asio::any_io_executor executor, const policy::Policy& policy, const policy::CommandRequest& command,
-                  DeliverRequest request, absl::Duration timeout, DeliverOptions options,
-                  absl::AnyInvocable<void(absl::StatusOr<DeliverResult>)> handler);
+using DeliveryRef = std::weak_ptr<void>;
+DeliveryRef StartDeliver(asio::any_io_executor executor, const policy::Policy& policy,
+                         const policy::CommandRequest& command, DeliverRequest request, absl::Duration timeout,
+                         DeliverOptions options, absl::AnyInvocable<void(absl::StatusOr<DeliverResult>)> handler);
+void CancelDelivery(const DeliveryRef& delivery);
 }  // namespace internal
 
 // Completes with void(absl::StatusOr<DeliverResult>). The executor must run until `exit` is ready; otherwise the server
-// is killed with it.
+// is killed with it. A cancellation slot of the token is honoured: the server is told, and stopped.
 template <typename Token>
 auto AsyncDeliver(asio::any_io_executor executor, policy::Policy policy, policy::CommandRequest command,
                   DeliverRequest request, absl::Duration timeout, DeliverOptions options, Token&& token) {
-  return StartAsync<void(absl::StatusOr<DeliverResult>)>(
+  return StartCancellable<void(absl::StatusOr<DeliverResult>)>(
       executor,
       [executor, policy = std::move(policy), command = std::move(command), request = std::move(request), timeout,
        options = std::move(options)](auto handler) mutable {
-        internal::StartDeliver(executor, policy, command, std::move(request), timeout, std::move(options),
-                               std::move(handler));
+        return internal::StartDeliver(executor, policy, command, std::move(request), timeout, std::move(options),
+                                      std::move(handler));
       },
-      token);
+      internal::CancelDelivery, token);
 }
 
 // Blocks until the result is there, not for the server's end: a thread of its own sees to that, and to everything else.

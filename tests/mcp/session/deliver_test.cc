@@ -4,9 +4,13 @@
 #include <chrono>
 #include <future>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "asio/bind_cancellation_slot.hpp"
+#include "asio/cancellation_signal.hpp"
 #include "tests/mcp/session/session_fixture.h"
 
 namespace bulkhead::mcp {
@@ -167,6 +171,72 @@ TEST_F(DeliverTest, AsyncDeliverRunsOnTheHostsLoop) {
   ASSERT_TRUE(
       RunUntil([&result] { return result->exit.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }));
   EXPECT_EQ(result->exit.get().code, 0);
+}
+
+// Wherever it is: not begun, in the handshake, waiting for the answer.
+TEST_F(DeliverTest, ACancellationIsToldToTheServerWhichIsStopped) {
+  const std::string token = NewToken();
+  const Words rules = {"legacy",
+                       "start helper " + token,
+                       "initialize stderr x",
+                       absl::StrCat("slow append ", *this / "seen", " slow"),
+                       absl::StrCat("notifications/cancelled append ", *this / "seen", " cancelled $line"),
+                       absl::StrCat("eof append ", *this / "seen", " eof")};
+  for (const std::string when : {"at once", "handshake", "call"}) {
+    SCOPED_TRACE(when);
+    absl::Status status;
+    bool is_there = false, is_gone = false;
+    DeliverOptions options;
+    options.on_gone = [&] {
+      EXPECT_TRUE(is_there);
+      EXPECT_FALSE(is_gone) << "twice";
+      is_gone = true;
+    };
+    asio::cancellation_signal cancel;
+    AsyncDeliver(io_.get_executor(), PolicyWith(), Command(rules), {"slow", ""}, absl::Seconds(20), options,
+                 asio::bind_cancellation_slot(cancel.slot(), [&](const absl::StatusOr<DeliverResult>& outcome) {
+                   status = outcome.status();
+                   is_there = true;
+                 }));
+    if (when == "handshake") {
+      ASSERT_TRUE(RunUntil([&] { return Living(token) == 1; }));
+    } else if (when == "call") {
+      ASSERT_TRUE(RunUntil([&] { return !Lines("seen").empty() && Lines("seen").back() == "slow"; }));
+    }
+    cancel.emit(asio::cancellation_type::terminal);
+    EXPECT_FALSE(is_there) << "not inside emit";
+    ASSERT_TRUE(RunUntil([&] { return is_gone; }));
+    EXPECT_THAT(status, HasCode(Code::kCancelled));
+    EXPECT_EQ(Living(token), 0u);
+  }
+  const Words seen = Lines("seen");
+  ASSERT_GE(seen.size(), 3u);
+  EXPECT_EQ(seen.back(), "eof");
+  EXPECT_THAT(seen[seen.size() - 2], AllOf(testing::StartsWith("cancelled"), HasSubstr("\"requestId\":3")));
+}
+
+TEST_F(DeliverTest, ThatNothingIsLeftIsToldAfterEveryOutcome) {
+  policy::CommandRequest missing = Command({});
+  missing.argv = {folder_ + "/tools/nothing"};
+  const std::vector<std::pair<policy::CommandRequest, Code>> outcomes = {
+      {Command({"legacy", kGood}), Code::kOk},
+      {missing, Code::kNotFound},
+      {Command({"legacy", "good exit 7"}), Code::kUnavailable},
+      {Command({"legacy", "good close-stdout", "good stay"}), Code::kUnavailable}};
+  for (const auto& [command, code] : outcomes) {
+    absl::Status status;
+    int gone = 0;
+    DeliverOptions options;
+    options.on_gone = [&] { ++gone; };
+    AsyncDeliver(io_.get_executor(), PolicyWith(), command, {"good", ""}, absl::Seconds(20), options,
+                 [&](const absl::StatusOr<DeliverResult>& outcome) { status = outcome.status(); });
+    ASSERT_TRUE(RunUntil([&] { return gone != 0; }));
+    EXPECT_EQ(status.code(), code) << status;
+    EXPECT_FALSE(HasChildren());
+    while (io_.poll() != 0) {
+    }
+    EXPECT_EQ(gone, 1);
+  }
 }
 
 TEST_F(DeliverTest, ALoopThatIsGivenUpTakesTheServerWithIt) {
