@@ -16,6 +16,8 @@
 namespace bulkhead::cli {
 namespace {
 
+constexpr std::size_t kNamesShownMax = 30;  // of a server's tools, where one is missing
+
 bool IsJson(absl::string_view text) { return jsonrpc::ValidateJson(text) == jsonrpc::JsonError::kNone; }
 
 // --arg says text, the tool's schema says of what type it is.
@@ -41,9 +43,12 @@ absl::StatusOr<std::string> FindTool(Talk& talk, const std::string& name) {
     if (names.back() == name) return std::move(tool);
   }
   const std::string nearest = DidYouMean(name, names);
-  return absl::NotFoundError(
-      absl::StrCat("the server has no tool ", Quote(name),
-                   nearest.empty() ? absl::StrCat(" (there are: ", absl::StrJoin(names, ", "), ")") : nearest));
+  if (!nearest.empty()) return absl::NotFoundError(absl::StrCat("the server has no tool ", Quote(name), nearest));
+  const std::size_t more = names.size() - std::min(names.size(), kNamesShownMax);
+  names.resize(names.size() - more);
+  return absl::NotFoundError(absl::StrCat("the server has no tool ", Quote(name),
+                                          " (there are: ", absl::StrJoin(names, ", "),
+                                          more == 0 ? "" : absl::StrCat(" and ", more, " more"), ")"));
 }
 
 std::string ContentForPeople(absl::string_view content) {

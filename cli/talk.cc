@@ -9,6 +9,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "asio/bind_cancellation_slot.hpp"
+#include "bulkhead/cli/interrupts.h"
 #include "bulkhead/cli/output.h"
 #include "bulkhead/jsonrpc/json_text.h"
 #include "bulkhead/policy/text.h"
@@ -104,12 +106,37 @@ Talk::Talk(const Flags& flags, Loaded loaded) : flags_(flags), program_(flags.re
                                             std::move(loaded.request.command), std::move(options));
 }
 
+void Talk::RunUntil(const std::function<bool()>& is_done) {
+  const Interrupts interrupts(io_, [this](int signal) { OnInterrupt(signal); });
+  while (signal_ == 0 ? !is_done() : !is_closed_) io_.run_one();
+  if (signal_ != 0) EndBy(signal_);
+}
+
+void Talk::OnInterrupt(int signal) {
+  signal_ = signal;
+  if (is_closing_) {
+    session_.reset();  // which kills the server; Close's handler is called all the same
+    return;
+  }
+  cancel_.emit(asio::cancellation_type::terminal);
+  Close();
+}
+
+void Talk::Close() {
+  is_closing_ = true;
+  session_->AsyncClose([this](const mcp::ServerEnd&) { is_closed_ = true; });
+}
+
+std::function<std::string()> Talk::UnlessStopping(std::function<std::string()> text) {
+  return [this, text = std::move(text)] { return signal_ == 0 ? text() : kStoppingText; };
+}
+
 // Runs everything until `start`'s handler was called.
 template <typename Value, typename Start>
 Value Talk::Await(Start start) {
   std::optional<Value> value;
   start([&value](Value result) { value.emplace(std::move(result)); });
-  while (!value) io_.run_one();
+  RunUntil([&value] { return value.has_value(); });
   return *std::move(value);
 }
 
@@ -121,14 +148,14 @@ int Talk::Begin(Command command, const Flags& flags, std::unique_ptr<Talk>* talk
   const auto started = std::chrono::steady_clock::now();
   absl::Status status;
   {
-    ProgressLine line(self.io_, [&self, started] {
+    ProgressLine line(self.io_, self.UnlessStopping([&self, started] {
       const auto time = std::chrono::steady_clock::now() - started;
       std::string text = absl::StrCat("starting ", self.program_, ": ",
                                       std::chrono::duration_cast<std::chrono::seconds>(time).count(), " s");
       const std::string tail = self.session_->stderr_tail();
       if (time >= kTailTime && !tail.empty()) absl::StrAppend(&text, ", it says: ", LastLine(tail));
       return text;
-    });
+    }));
     status = self.Await<absl::Status>([&self](auto handler) { self.session_->AsyncConnect(std::move(handler)); });
   }
   if (status.ok()) return 0;
@@ -136,7 +163,8 @@ int Talk::Begin(Command command, const Flags& flags, std::unique_ptr<Talk>* talk
 }
 
 Talk::~Talk() {
-  Await<mcp::ServerEnd>([this](auto handler) { session_->AsyncClose(std::move(handler)); });
+  Close();
+  RunUntil([this] { return is_closed_; });
 }
 
 mcp::CallOptions Talk::MakeCallOptions() {
@@ -149,14 +177,17 @@ mcp::CallOptions Talk::MakeCallOptions() {
 }
 
 absl::StatusOr<mcp::Reply> Talk::Call(const std::string& method, const std::string& params) {
-  ProgressLine line(
-      io_, [this, &method] { return absl::StrCat("waiting for ", method, progress_.empty() ? "" : ", ", progress_); });
-  return Await<absl::StatusOr<mcp::Reply>>(
-      [&](auto handler) { session_->AsyncCall(method, params, MakeCallOptions(), std::move(handler)); });
+  ProgressLine line(io_, UnlessStopping([this, &method] {
+                      return absl::StrCat("waiting for ", method, progress_.empty() ? "" : ", ", progress_);
+                    }));
+  return Await<absl::StatusOr<mcp::Reply>>([&](auto handler) {
+    session_->AsyncCall(method, params, MakeCallOptions(),
+                        asio::bind_cancellation_slot(cancel_.slot(), std::move(handler)));
+  });
 }
 
 absl::StatusOr<std::vector<std::string>> Talk::List(const std::string& method, const std::string& member) {
-  ProgressLine line(io_, [&method] { return absl::StrCat("waiting for ", method); });
+  ProgressLine line(io_, UnlessStopping([&method] { return absl::StrCat("waiting for ", method); }));
   return Await<absl::StatusOr<std::vector<std::string>>>(
       [&](auto handler) { session_->AsyncList(method, member, MakeCallOptions(), std::move(handler)); });
 }

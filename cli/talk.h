@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "asio/cancellation_signal.hpp"
 #include "asio/executor_work_guard.hpp"
 #include "asio/io_context.hpp"
 #include "asio/steady_timer.hpp"
@@ -44,6 +45,8 @@ class Talk {
   // Starts the server and opens the conversation. Returns 0, or complains and returns the exit code.
   static int Begin(Command command, const Flags& flags, std::unique_ptr<Talk>* talk);
   ~Talk();  // stops the server, and waits for its end
+  Talk(const Talk&) = delete;
+  Talk& operator=(const Talk&) = delete;
 
   absl::StatusOr<mcp::Reply> Call(const std::string& method, const std::string& params);
   absl::StatusOr<std::vector<std::string>> List(const std::string& method, const std::string& member);
@@ -54,6 +57,10 @@ class Talk {
   mcp::CallOptions MakeCallOptions();
   template <typename Value, typename Start>
   Value Await(Start start);
+  void RunUntil(const std::function<bool()>& is_done);  // does not return after an interrupt
+  void OnInterrupt(int signal);
+  void Close();
+  std::function<std::string()> UnlessStopping(std::function<std::string()> text);
 
   asio::io_context io_;
   asio::executor_work_guard<asio::io_context::executor_type> work_{
@@ -61,6 +68,9 @@ class Talk {
   Flags flags_;
   std::string program_;
   std::string progress_;
+  asio::cancellation_signal cancel_;  // of the call in flight
+  int signal_ = 0;                    // the last interrupt
+  bool is_closing_ = false, is_closed_ = false;
   std::unique_ptr<mcp::Session> session_;
 };
 

@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <utility>
 
 namespace bulkhead::cli {
@@ -38,12 +40,27 @@ bool BecomeOrdinaryUser() {
   return setgroups(0, nullptr) == 0 && setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0;
 }
 
+// The signals whose time has come; how long to wait before the next look.
+int SendSignals(pid_t pid, const std::string& file, std::vector<std::pair<std::string, int>>* signals) {
+  if (signals->empty()) return kHangMilliseconds;
+  std::ifstream in(file);
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  while (!signals->empty() && text.find(signals->front().first + "\n") != std::string::npos) {
+    kill(pid, signals->front().second);
+    signals->erase(signals->begin());
+  }
+  return 5;
+}
+
 // Reads both pipes until both are at their end. False when that takes too long.
-bool ReadBoth(int out_fd, int err_fd, Result* result) {
+bool ReadBoth(int out_fd, int err_fd, pid_t pid, const Invocation& invocation, Result* result) {
   pollfd fds[2] = {{out_fd, POLLIN, 0}, {err_fd, POLLIN, 0}};
   std::string* texts[2] = {&result->out, &result->err};
+  std::vector<std::pair<std::string, int>> signals = invocation.signals;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kHangMilliseconds);
   while (fds[0].fd >= 0 || fds[1].fd >= 0) {
-    if (poll(fds, 2, kHangMilliseconds) <= 0) return false;
+    const int ready = poll(fds, 2, SendSignals(pid, invocation.signals_file, &signals));
+    if (ready < 0 || (ready == 0 && std::chrono::steady_clock::now() > deadline)) return false;
     for (int i = 0; i < 2; ++i) {
       if (fds[i].fd < 0 || fds[i].revents == 0) continue;
       char buffer[65536];
@@ -93,7 +110,7 @@ Result RunBulkhead(const Invocation& invocation) {
   signal(SIGPIPE, SIG_IGN);
   if (write(in[1], invocation.stdin_text.data(), invocation.stdin_text.size()) < 0) result.err = "";
   close(in[1]);
-  const bool ended = ReadBoth(out[0], err[0], &result);
+  const bool ended = ReadBoth(out[0], err[0], pid, invocation, &result);
   close(out[0]);
   close(err[0]);
   if (!ended) kill(-pid, SIGKILL);

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace bulkhead::cli {
@@ -17,6 +18,9 @@ struct Invocation {
   std::vector<int> closed;        // of 0, 1 and 2
   bool as_ordinary_user = false;  // when the test runs as root
   std::string stdout_path;        // instead of a pipe; may be a terminal
+  // Sent to it, each once that is a line of the file, in order.
+  std::vector<std::pair<std::string, int>> signals;
+  std::string signals_file;
 };
 
 struct Result {

@@ -1,12 +1,15 @@
 // tools, resources, prompts, call and request, as people type them.
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -244,6 +247,129 @@ TEST_F(TalkTest, A5TheResultIsPrintedBeforeTheServerIsEnded) {
     std::string text;
     std::getline(file, text);
     EXPECT_EQ(text, command == "call" ? "a door" : "{}") << command;
+  }
+}
+
+// With a server that does what its arguments say.
+class ScriptedTest : public TalkTest {
+ protected:
+  ScriptedTest() {
+    std::ifstream in(Built("tests/programs/scripted_server"), std::ios::binary);
+    scripted_ = home_.Write("scripted", std::string(std::istreambuf_iterator<char>(in), {}));
+    chmod(scripted_.c_str(), 0755);
+  }
+
+  std::string scripted_;
+};
+
+TEST_F(ScriptedTest, OfManyToolsSomeAreNamed) {
+  const auto with_tools = [this](int count) {
+    std::string tools;
+    for (int i = 0; i != count; ++i)
+      tools += std::string(i == 0 ? "" : ",") + R"({"name":"tool)" + std::to_string(i) + "\"}";
+    return Start({"call", "--tool", "nothing-like-it", scripted_, "legacy",
+                  R"(tools/list answer {"tools":[)" + tools + "]}"})
+        .err;
+  };
+  EXPECT_THAT(with_tools(30), testing::EndsWith(", tool28, tool29)\n"));
+  EXPECT_THAT(with_tools(31), testing::EndsWith(", tool28, tool29 and 1 more)\n"));
+}
+
+// What Ctrl-C does. The server notes down what it sees.
+class InterruptTest : public ScriptedTest {
+ protected:
+  // `command` asks for the tool "slow". Long graces: nothing else would end the server in time. A rule's verb `note` is
+  // to append to the notes.
+  Result Interrupt(const std::string& command, const std::vector<std::pair<std::string, std::string>>& rules,
+                   std::vector<std::pair<std::string, int>> signals, const std::string& stdin_grace = "20s") const {
+    Invocation invocation;
+    invocation.signals_file = home_.Write("notes", "");
+    chmod(invocation.signals_file.c_str(), 0666);
+    const std::string policy = home_.Write(
+        "policy.json", R"({"version":1,"extends":["preset:default"],"filesystem":{"rx":[")" + scripted_ +
+                           R"("]},"timeouts":{"stdin_grace":")" + stdin_grace + R"(","term_grace":"60s"}})");
+    invocation.words = {command, "--policy", policy, "--rw", invocation.signals_file};
+    const Words call = {"--tool", "slow"}, request = {"--method", "tools/call", "--params", R"({"name":"slow"})"};
+    const Words& asked = command == "call" ? call : request;
+    invocation.words.insert(invocation.words.end(), asked.begin(), asked.end());
+    for (const char* word : {scripted_.c_str(), "legacy", R"(tools/list answer {"tools":[{"name":"slow"}]})"}) {
+      invocation.words.emplace_back(word);
+    }
+    for (const auto& [when, rest] : rules) {
+      const bool is_note = rest.rfind("note ", 0) == 0;
+      invocation.words.push_back(when + " " + (is_note ? "append " + invocation.signals_file + rest.substr(4) : rest));
+    }
+    invocation.env = {{"HOME", home_.path()}, {"PATH", "/usr/bin:/bin"}};
+    invocation.signals = std::move(signals);
+    return RunBulkhead(invocation);
+  }
+
+  std::string Notes() const {
+    std::ifstream file(home_.path() + "/notes");
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  }
+
+  // Whether a process is left that was started from the test's folder.
+  bool ServerIsThere() const {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      std::ifstream file(entry.path() / "cmdline");
+      std::string words;
+      std::getline(file, words);
+      if (words.find(scripted_) != std::string::npos) return true;
+    }
+    return false;
+  }
+};
+
+TEST_F(InterruptTest, TheFirstCancelsTheCallAndStopsTheServerGently) {
+  for (const std::string command : {"call", "request"}) {
+    for (const int signal : {SIGINT, SIGTERM}) {
+      SCOPED_TRACE(testing::Message() << command << " " << signal);
+      const Result result = Interrupt(command,
+                                      {{"tools/call", "note it runs"},
+                                       {"notifications/cancelled", "note cancelled $line"},
+                                       {"eof", "note the end"}},
+                                      {{"it runs", signal}});
+      EXPECT_EQ(result.exit_code, 128 + signal);
+      EXPECT_EQ(result.err.find("bulkhead: server"), std::string::npos) << result.err;
+      EXPECT_EQ(result.out, "");
+      EXPECT_THAT(Notes(), AllOf(StartsWith("it runs\ncancelled {"), testing::EndsWith("}\nthe end\n")));
+      EXPECT_FALSE(ServerIsThere());
+    }
+  }
+}
+
+TEST_F(InterruptTest, TheNextKills) {
+  for (const std::string command : {"call", "request"}) {
+    SCOPED_TRACE(command);
+    const Result result =
+        Interrupt(command, {{"term", "note I stay"}, {"tools/call", "note it runs"}, {"tools/call", "stay"}},
+                  {{"it runs", SIGINT}, {"I stay", SIGINT}}, /*stdin_grace=*/"100ms");
+    EXPECT_EQ(result.exit_code, 128 + SIGINT) << result.err;
+    EXPECT_FALSE(ServerIsThere());
+  }
+}
+
+// The answer is there, and only the server's end is waited for.
+TEST_F(InterruptTest, WhileTheServerIsStoppedTheFirstKills) {
+  for (const std::string command : {"call", "request"}) {
+    SCOPED_TRACE(command);
+    const Result result =
+        Interrupt(command, {{"tools/call", R"(answer {"content":[]})"}, {"eof", "note I stay"}, {"eof", "stay"}},
+                  {{"I stay", SIGINT}});
+    EXPECT_EQ(result.exit_code, 128 + SIGINT) << result.err;
+    EXPECT_FALSE(ServerIsThere());
+  }
+}
+
+TEST_F(InterruptTest, DuringTheStartItStopsTheServer) {
+  for (const std::string command : {"call", "request"}) {
+    SCOPED_TRACE(command);
+    const Result result =
+        Interrupt(command, {{"line", "note it is asked"}, {"line", "stay"}}, {{"it is asked", SIGINT}},
+                  /*stdin_grace=*/"100ms");
+    EXPECT_EQ(result.exit_code, 128 + SIGINT) << result.err;
+    EXPECT_FALSE(ServerIsThere());
   }
 }
 
