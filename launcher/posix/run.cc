@@ -14,6 +14,7 @@
 #include "bulkhead/launcher/errors.h"
 #include "bulkhead/launcher/folders.h"
 #include "bulkhead/launcher/posix/child.h"
+#include "bulkhead/launcher/posix/exit_watch.h"
 #include "bulkhead/launcher/posix/plan.h"
 #include "bulkhead/launcher/posix/posix.h"
 #include "bulkhead/launcher/posix/stdio.h"
@@ -23,7 +24,7 @@
 namespace bulkhead::launcher {
 namespace {
 
-// How often it is asked whether the parent is still there; POSIX has nothing to wait on.
+// How often it is asked whether the parent is still there, where the system has nothing to wait on.
 constexpr int kParentCheckMs = 250;
 constexpr absl::Duration kStartTimeout = absl::Seconds(60);
 
@@ -60,13 +61,18 @@ absl::Status CatchSignals(UniqueFd& reader) {
 // Runs the ladder when it should be run, until the server's end.
 void Supervise(const std::shared_ptr<Child>& child, int signals, pid_t parent) {
   bool ended = false, asked = false, host_gone = false, stdin_gone = false, stdout_gone = false;
+  const UniqueFd parent_exit = WatchExit(parent);
+  const int look_again_ms = parent_exit.valid() ? -1 : kParentCheckMs;
+  int timeout_ms = 0;  // looks at the parent once after the watch has begun
   while (!ended) {
     // No events: only POLLHUP and POLLERR, which come unasked. A descriptor that said so once is not asked again.
     pollfd polls[] = {{child->end_fd(), POLLIN, 0},
                       {signals, POLLIN, 0},
                       {stdin_gone ? -1 : STDIN_FILENO, 0, 0},
-                      {stdout_gone ? -1 : STDOUT_FILENO, 0, 0}};
-    poll(polls, 4, host_gone ? -1 : kParentCheckMs);
+                      {stdout_gone ? -1 : STDOUT_FILENO, 0, 0},
+                      {host_gone || !parent_exit.valid() ? -1 : parent_exit.get(), POLLIN, 0}};
+    poll(polls, 5, timeout_ms);
+    timeout_ms = host_gone ? -1 : look_again_ms;
     ended = polls[0].revents != 0;
     char byte;
     if (polls[1].revents != 0 && read(signals, &byte, 1) == 1) {
@@ -79,7 +85,8 @@ void Supervise(const std::shared_ptr<Child>& child, int signals, pid_t parent) {
     }
     stdin_gone = stdin_gone || (polls[2].revents & (POLLHUP | POLLERR | POLLNVAL)) != 0;
     stdout_gone = stdout_gone || (polls[3].revents & (POLLHUP | POLLERR | POLLNVAL)) != 0;
-    if (host_gone || (getppid() == parent && !(stdin_gone && stdout_gone))) continue;
+    const bool parent_gone = polls[4].revents != 0 || getppid() != parent;
+    if (host_gone || (!parent_gone && !(stdin_gone && stdout_gone))) continue;
     host_gone = true;
     Child::StartLadder(child, Child::From::kStdinClosed);
   }
