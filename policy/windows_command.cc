@@ -79,6 +79,19 @@ absl::Status CheckLength(absl::string_view program, absl::string_view line, std:
                                                  " characters long, of at most ", units_max, "; pass a file instead"));
 }
 
+// The quote ends quoting for cmd.exe, however it is escaped; "%" counts in quotes, too; "!" is for those that turn on
+// delayed expansion.
+constexpr char kNotInBatchPaths[] = "\"%^&|<>!";
+
+// As WhyNotThroughCmd.
+std::string HasOneOf(absl::string_view characters, absl::string_view text) {
+  const std::size_t at = text.find_first_of(characters);
+  if (at != absl::string_view::npos) return absl::StrCat("has a '", text.substr(at, 1), "' in it");
+  const bool breaks = std::any_of(
+      text.begin(), text.end(), [](char c) { return c != '\t' && absl::ascii_iscntrl(static_cast<unsigned char>(c)); });
+  return breaks ? "has a line break or another control character in it" : "";
+}
+
 absl::StatusOr<WindowsStart> MakeBatchStart(const std::string& program, const std::vector<std::string>& argv,
                                             BatchFiles batch_files, absl::string_view system_folder) {
   const std::string quoted = Quote(program);
@@ -91,7 +104,7 @@ absl::StatusOr<WindowsStart> MakeBatchStart(const std::string& program, const st
     return absl::PermissionDeniedError(
         absl::StrCat(quoted, " is a batch file in disguise; name it plainly, as in \"C:\\folder\\name.cmd\""));
   }
-  std::string why = WhyNotThroughCmd(program);
+  std::string why = HasOneOf(kNotInBatchPaths, program);  // "C:\\Program Files (x86)" is a folder of many
   if (!why.empty()) {
     return absl::PermissionDeniedError(absl::StrCat("the batch file ", quoted, " ", why, "; move it elsewhere"));
   }
@@ -148,13 +161,9 @@ bool IsBatchFile(absl::string_view name) {
 }
 
 std::string WhyNotThroughCmd(absl::string_view text) {
-  // The quote ends quoting for cmd.exe, however it is escaped; in quotes the rest but "%" would be harmless if every
-  // batch file kept the quotes, and they don't: "%~1" takes them off. "!" is for those that turn on delayed expansion.
-  const std::size_t at = text.find_first_of("\"%^&|<>!");
-  if (at != absl::string_view::npos) return absl::StrCat("has a '", text.substr(at, 1), "' in it");
-  const bool breaks = std::any_of(
-      text.begin(), text.end(), [](char c) { return c != '\t' && absl::ascii_iscntrl(static_cast<unsigned char>(c)); });
-  return breaks ? "has a line break or another control character in it" : "";
+  // In quotes these would be harmless if every batch file kept the quotes, and they don't: "%~1" takes them off. A
+  // parenthesis then ends the block that the line is in, and what follows is a command.
+  return HasOneOf(kNotInBatchPaths + std::string("()"), text);
 }
 
 std::vector<std::string> WindowsSearchFolders(absl::string_view path_list) {

@@ -35,8 +35,8 @@ absl::string_view WhyNoWindowsProgram(absl::string_view program);
 // Windows drops, and streams ("x.bat:s", "x.bat::$DATA", "x.txt:y.cmd").
 bool IsBatchFile(absl::string_view name);
 
-// Why `text`, an argument or a batch file's own path, can't be passed through cmd.exe unchanged: "has a '%' in it".
-// Empty if it can, in quotes. Of the text it repeats that one character at most.
+// Why `text`, an argument, can't be passed through cmd.exe unchanged, whatever the batch file does with it: "has a '%'
+// in it". Empty if it can, in quotes. Of the text it repeats that one character at most.
 std::string WhyNotThroughCmd(absl::string_view text);
 
 // The folders of a PATH in which a bare name is looked for: absolute ones, without the quotes that some have. Never the

@@ -150,8 +150,8 @@ TEST(BatchFileLineTest, GoldenLines) {
   EXPECT_EQ(Batch({}), cmd + R"("C:\Program Files\nodejs\npx.cmd"")");
   EXPECT_EQ(Batch({"-y", "some-server"}), cmd + R"("C:\Program Files\nodejs\npx.cmd" "-y" "some-server"")");
   EXPECT_EQ(Batch({"x  y", "", "C:\\a b\\"}), cmd + R"("C:\Program Files\nodejs\npx.cmd" "x  y" "" "C:\a b\\"")");
-  EXPECT_EQ(Batch({"a=b", "(c)", "d;e,f", "*.js", "/x", "tab\t"}, "C:/tools/x.bat"),
-            cmd + "\"C:\\tools\\x.bat\" \"a=b\" \"(c)\" \"d;e,f\" \"*.js\" \"/x\" \"tab\t\"\"");
+  EXPECT_EQ(Batch({"a=b", "d;e,f", "*.js", "/x", "tab\t"}, "C:/tools/x.bat"),
+            cmd + "\"C:\\tools\\x.bat\" \"a=b\" \"d;e,f\" \"*.js\" \"/x\" \"tab\t\"\"");
   EXPECT_EQ(Start(kNpx, {}, BatchFiles::kChecked)->application, "C:\\Windows\\System32\\cmd.exe");
   EXPECT_EQ(MakeWindowsStart(kNpx, {"npx"}, BatchFiles::kChecked, "C:\\Windows\\System32\\")->application,
             "C:\\Windows\\System32\\cmd.exe");
@@ -172,6 +172,15 @@ TEST_P(UnsafeArgumentTest, IsNotPassedToABatchFile) {
 INSTANTIATE_TEST_SUITE_P(Characters, UnsafeArgumentTest,
                          ::testing::Values("&", "|", "<", ">", "^", "%", "\"", "!", "\r", "\n", "\r\n", "%PATH%", "\"&",
                                            "!x!", "%CMDCMDLINE:~-1%", "^\"", "\x1A", "\x7F", "\v"));
+
+// "if exist x (echo %~1)" with ") else (calc" is another command. A folder's name is not what who asks chooses.
+TEST(BatchFileLineTest, ParenthesesAreForFoldersOnly) {
+  for (const char* argument : {"(", ")", "x) else (calc"}) {
+    ASSERT_EQ(ReadLine(Line(kNode, {argument})), (std::vector<std::string>{kNode, argument}));
+    EXPECT_THAT(Batch({argument}), HasSubstr("refused: argument 1 has a"));
+  }
+  EXPECT_THAT(Batch({"x"}, "C:\\Program Files (x86)\\x.cmd"), HasSubstr("\"C:\\Program Files (x86)\\x.cmd\" \"x\""));
+}
 
 TEST(BatchFileLineTest, AnArgumentWithANulIsWrongFirst) {
   EXPECT_THAT(Batch({std::string("\0", 1)}), HasSubstr("argument 1 has a NUL in it"));
