@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -32,7 +33,12 @@ std::string Normal(absl::string_view path) {
 
 std::optional<std::string> AbsoluteVariable(const Host& host, const std::string& name) {
   const auto found = host.env.find(name);
-  if (found == host.env.end() || !absl::StartsWith(found->second, "/")) return std::nullopt;
+#ifdef _WIN32
+  const auto is_absolute = policy::IsWindowsAbsolute;
+#else
+  const auto is_absolute = [](absl::string_view path) { return absl::StartsWith(path, "/"); };
+#endif
+  if (found == host.env.end() || !is_absolute(found->second)) return std::nullopt;
   return found->second;
 }
 
@@ -138,8 +144,13 @@ absl::StatusOr<std::string> AbsolutePath(absl::string_view flag, absl::string_vi
                      host.home.empty() ? "" : Quote(absl::StrCat(host.home, path.substr(1)))));
   }
 #ifdef _WIN32
-  if (policy::IsWindowsAbsolute(path)) return std::string(path);
-  if (!host.cwd.empty()) return absl::StrCat(host.cwd, "\\", path);
+  const bool is_share = policy::IsWindowsAbsolute(path) && path[1] != ':';  // a name of its own, without drives
+  if (is_share) return std::string(path);
+  if (!host.cwd.empty()) {
+    return (std::filesystem::u8path(host.cwd) / std::filesystem::u8path(path.begin(), path.end()))
+        .lexically_normal()
+        .u8string();
+  }
 #endif
   if (absl::StartsWith(path, "/")) return Normal(path);
   if (host.cwd.empty()) {
@@ -159,9 +170,15 @@ policy::Variables MakeVariables(const Flags& flags, const Host& host) {
     variables.workspace = host.cwd;
   }
   if (!host.home.empty()) variables.home = host.home;
+#ifdef _WIN32
+  variables.tmp = AbsoluteVariable(host, "TEMP");
+  const std::optional<std::string> cache = AbsoluteVariable(host, "LOCALAPPDATA");
+#else
   variables.tmp = AbsoluteVariable(host, "TMPDIR").value_or("/tmp");
   // The XDG base directory specification: a relative value is to be ignored.
-  if (const std::optional<std::string> cache = AbsoluteVariable(host, "XDG_CACHE_HOME")) {
+  const std::optional<std::string> cache = AbsoluteVariable(host, "XDG_CACHE_HOME");
+#endif
+  if (cache.has_value()) {
     variables.cache_root = absl::StrCat(*cache, "/bulkhead");
   } else if (host.is_root) {
     // The server is never root, and root's home is closed to whoever it is.

@@ -18,12 +18,6 @@
 namespace bulkhead::policy {
 namespace {
 
-bool IsSeparator(char c, Platform platform) { return c == '/' || (platform == Platform::kWindows && c == '\\'); }
-
-bool HasSeparator(absl::string_view name, Platform platform) {
-  return std::any_of(name.begin(), name.end(), [platform](char c) { return IsSeparator(c, platform); });
-}
-
 bool IsAbsolute(absl::string_view path, Platform platform) {
   if (path.empty()) return false;
   return platform == Platform::kPosix ? path.front() == '/' : IsWindowsAbsolute(path);
@@ -104,7 +98,7 @@ class Validator {
   absl::Status ChooseProgram() {
     command_.argv = request_.argv;
     std::string& program = command_.argv[0];
-    command_.look_up = !HasSeparator(program, request_.platform);
+    command_.look_up = !HasSlash(program, request_.platform);
     if (request_.platform == Platform::kWindows) {
       absl::Status status = CheckWindowsProgram(program);
       if (!status.ok()) return status;
@@ -117,8 +111,11 @@ class Validator {
                                                       " is not a file of its own but a door to one that is open "
                                                       "somewhere; name the file"));
     }
-    const bool as_it_is = command_.look_up || request_.platform == Platform::kWindows;
-    return CheckAllowed(as_it_is ? program : WithoutDots(program));
+    if (command_.look_up) return CheckAllowed(program);
+    if (request_.platform == Platform::kPosix) return CheckAllowed(WithoutDots(program));
+    // What has no normal form is no entry's.
+    std::string normal;
+    return CheckAllowed(NormalisePath(program, &normal, Platform::kWindows) == PathProblem::kNone ? normal : program);
   }
 
   // What the name alone tells. What a bare one leads to is looked at by MakeWindowsStart.
@@ -186,15 +183,10 @@ class Validator {
     if (asked.empty()) asked = policy_.cwd_default;
     command_.cwd_asked_for = !asked.empty();
     if (asked.empty()) asked = request_.host_cwd;
-    if (request_.platform == Platform::kWindows) {
-      // Named as it is; the rules for a Windows policy's folders come with the Windows backend.
-      if (!IsAbsolute(asked, request_.platform) || absl::StrContains(asked, '\0')) {
-        return absl::InvalidArgumentError(absl::StrCat("the working folder ", Quote(asked),
-                                                       " is not absolute; write the "
-                                                       "full path"));
-      }
-      command_.cwd = asked;
-    } else if (const PathProblem problem = NormalisePath(asked, &command_.cwd); problem != PathProblem::kNone) {
+    const PathProblem problem = NormalisePath(asked, &command_.cwd, request_.platform);
+    if (problem == PathProblem::kNoDrive && IsWindowsAbsolute(asked)) {
+      command_.cwd = asked;  // a share, which is in no folder that a policy can name
+    } else if (problem != PathProblem::kNone) {
       return absl::InvalidArgumentError(
           absl::StrCat("the working folder ", Quote(asked), " ", PathProblemText(problem), "; write the full path"));
     }
@@ -305,7 +297,11 @@ class Validator {
   // `protect` and `hide` count only where they hold all of the folder.
   bool GrantsWriting(const std::string& folder) const {
     const FilesystemRules& files = policy_.filesystem;
-    const auto holds = [&folder](const PathGrant& grant) { return IsWithin(folder, grant.path); };
+    std::string normal;
+    const bool is_normal = request_.platform == Platform::kWindows &&
+                           NormalisePath(folder, &normal, request_.platform) == PathProblem::kNone;
+    if (!is_normal) normal = folder;
+    const auto holds = [&normal](const PathGrant& grant) { return IsWithin(normal, grant.path); };
     if (std::any_of(files.protect.begin(), files.protect.end(), holds)) return false;
     if (std::any_of(files.hide.begin(), files.hide.end(), holds)) return false;
     const auto home = request_.host_env.find("HOME");

@@ -46,7 +46,7 @@ class Composer {
     std::optional<JsonValue> root = ParseJson(name, text.text, mistakes_);
     if (!root.has_value()) return std::nullopt;
     const std::size_t before = mistakes_.count();
-    CheckGrammar(*root, options_.unenforced, mistakes_);
+    CheckGrammar(*root, options_.platform, options_.unenforced, mistakes_);
     // Goes on with what is extended even so: a person wants to see all mistakes.
     JsonValue composed;
     composed.type = Type::kObject;
@@ -78,8 +78,9 @@ class Composer {
   std::optional<JsonValue> LoadExtended(const JsonValue& item, const std::string& name, const std::string& identity) {
     const bool is_preset = absl::StartsWith(item.string, kPresetPrefix);
     PolicyText text;
-    text.name = is_preset ? item.string : JoinPath(FolderOf(name), item.string);
-    const std::string target = is_preset ? item.string : JoinPath(FolderOf(identity), item.string);
+    text.name = is_preset ? item.string : JoinPath(FolderOf(name, options_.platform), item.string, options_.platform);
+    const std::string target =
+        is_preset ? item.string : JoinPath(FolderOf(identity, options_.platform), item.string, options_.platform);
     const std::string quoted = Quote(item.string);
     if (std::find(open_.begin(), open_.end(), target) != open_.end()) {
       Add(item, absl::StrCat(quoted, " is extended by itself (", absl::StrJoin(open_, " > "), " > ", target,
@@ -106,7 +107,7 @@ class Composer {
       return PresetText(preset);
     }
     if (!options_.read_file) return absl::FailedPreconditionError("no files are read here; extend a preset");
-    if (!absl::StartsWith(target, "/")) {
+    if (!absl::StartsWith(target, "/") && !(options_.platform == Platform::kWindows && BeginsWithDrive(target))) {
       return absl::FailedPreconditionError("it is not known where this policy lies; write the full path");
     }
     return options_.read_file(target);
@@ -198,12 +199,13 @@ class Composer {
 
 std::optional<JsonValue> Compose(const PolicyText& text, const ComposeOptions& options,
                                  std::deque<std::string>& file_names, Mistakes& mistakes) {
-  return Composer(options, file_names, mistakes).Load(text, PolicyIdentity(text.name, options.folder));
+  return Composer(options, file_names, mistakes)
+      .Load(text, PolicyIdentity(text.name, options.folder, options.platform));
 }
 
-std::string PolicyIdentity(const std::string& name, const std::string& folder) {
+std::string PolicyIdentity(const std::string& name, const std::string& folder, Platform platform) {
   if (absl::StartsWith(name, kPresetPrefix)) return name;
-  return JoinPath(folder.empty() ? "." : folder, name);
+  return JoinPath(folder.empty() ? "." : folder, name, platform);
 }
 
 const std::string& GrantPath(const JsonValue& grant) {

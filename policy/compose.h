@@ -33,7 +33,7 @@ std::optional<JsonValue> Compose(const PolicyText& text, const ComposeOptions& o
                                  std::deque<std::string>& file_names, Mistakes& mistakes);
 
 // What tells a policy from all others: its absolute path, or "preset:NAME".
-std::string PolicyIdentity(const std::string& name, const std::string& folder);
+std::string PolicyIdentity(const std::string& name, const std::string& folder, Platform platform = Platform::kPosix);
 
 // The path of a grant, which is text or an object; and whether it is marked optional.
 const std::string& GrantPath(const JsonValue& grant);

@@ -170,23 +170,29 @@ class Reader {
     }
   }
 
-  // The path that `text` stands for, written at `value`; nothing if it is left out or wrong. Only a variable can make
-  // it wrong: CheckGrammar has seen the rest. What a variable stands for is not repeated in messages.
+  // The path that `text` stands for, written at `value`; nothing if it is left out or wrong. Only a variable or,
+  // on Windows, a name can make it wrong: CheckGrammar has seen the rest. What a variable stands for is not repeated in
+  // messages.
   std::optional<PathGrant> Path(const JsonValue& value, const std::string& text, bool optional,
                                 EnvNames& env_names_of) {
     Expanded expanded = Expand(text, *options_.variables, options_.cache, /*empty_is_unset=*/true);
     std::string problem, help;
+    bool is_of_another_system = false;
     PathGrant grant;
     if (!expanded.unset.empty()) {
       problem = absl::StrCat(expanded.unset, " is not set");
       help = HowToSet(expanded.unset);
-    } else if (const PathProblem found = NormalisePath(expanded.text, &grant.path); found != PathProblem::kNone) {
-      problem = absl::StrCat(Quote(text), ", once expanded, ", PathProblemText(found));
-      help = "give its variable another value";
+    } else if (const PathProblem found = NormalisePath(expanded.text, &grant.path, options_.platform);
+               found != PathProblem::kNone) {
+      const bool is_expanded = HasVariable(text);
+      problem = absl::StrCat(Quote(text), is_expanded ? ", once expanded, " : " ", PathProblemText(found));
+      help = is_expanded ? "give its variable another value" : "write the full path as Windows says it";
+      is_of_another_system = found == PathProblem::kNoDrive && !is_expanded;
     }
     if (!problem.empty()) {
-      // A preset's optional ${env:} is a guess about this machine, no one's wish.
-      const bool is_guess = absl::StartsWith(*value.file, "preset:") && absl::StartsWith(expanded.unset, "${env:");
+      // A preset's optional ${env:}, or path of another system, is a guess about this machine, no one's wish.
+      const bool is_guess = absl::StartsWith(*value.file, "preset:") &&
+                            (is_of_another_system || absl::StartsWith(expanded.unset, "${env:"));
       if (optional && !is_guess) {
         fields_.warnings.push_back(absl::StrCat(Origin(value), ": left out ", Quote(text), ": ", problem));
       } else if (!optional) {
@@ -195,7 +201,7 @@ class Reader {
       return std::nullopt;
     }
     grant.optional = optional;
-    if (expanded.leading_value.has_value()) NormalisePath(*expanded.leading_value, &grant.beneath);
+    if (expanded.leading_value.has_value()) NormalisePath(*expanded.leading_value, &grant.beneath, options_.platform);
     grant.origin = Origin(value);
     if (!expanded.env_names.empty()) {
       std::vector<std::string>& names = env_names_of[grant.path];
@@ -240,7 +246,7 @@ class Reader {
     if (const JsonValue* allow = At({"command", "allow"})) {
       command.allow.emplace();
       for (const JsonValue& item : allow->children) {
-        if (item.string.find('/') == std::string::npos) {
+        if (!HasSlash(item.string, options_.platform)) {
           command.allow->push_back(item.string);
         } else if (const auto path = Path(item, item.string); path.has_value()) {
           command.allow->push_back(path->path);
@@ -401,7 +407,7 @@ void AddPaths(absl::string_view flag, const std::vector<std::string>& paths, std
   GrantList list(grants, paths.size());
   for (const std::string& path : paths) {
     PathGrant grant;
-    const PathProblem problem = NormalisePath(path, &grant.path);
+    const PathProblem problem = NormalisePath(path, &grant.path, draft.platform);
     if (problem != PathProblem::kNone) {
       mistakes.Add(flag, absl::StrCat(Quote(path), " ", PathProblemText(problem), "; write the full path"));
       continue;
@@ -440,7 +446,7 @@ void Add(const Additions& additions, Draft& draft, Mistakes& mistakes) {
   if (!additions.stderr_rules.has_value()) return;
   fields.stderr_rules = *additions.stderr_rules;
   if (fields.stderr_rules.mode != StderrMode::kFile) return;
-  const PathProblem problem = NormalisePath(additions.stderr_rules->file, &fields.stderr_rules.file);
+  const PathProblem problem = NormalisePath(additions.stderr_rules->file, &fields.stderr_rules.file, draft.platform);
   if (problem != PathProblem::kNone) {
     mistakes.Add("--stderr", absl::StrCat(Quote(additions.stderr_rules->file), " ", PathProblemText(problem),
                                           "; write the full path"));

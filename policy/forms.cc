@@ -58,20 +58,22 @@ std::string TextWithUnit(std::uint64_t number, const Unit (&units)[N]) {
 bool AllOf(absl::string_view text, bool (*holds)(char)) { return std::all_of(text.begin(), text.end(), holds); }
 bool IsNameCharacter(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
-std::string CheckPath(absl::string_view text) {
+// On Windows a path without a drive passes here: the presets name some of Linux's. It is no grant there.
+std::string CheckPath(absl::string_view text, Platform platform) {
   const std::string quoted = Quote(text);
   if (text.empty()) return "is empty; write the full path or start it with ${workspace}";
   if (HasControlCharacter(text)) return absl::StrCat(quoted, " has a control character; take it out");
   if (absl::StartsWith(text, "~")) return absl::StrCat(quoted, " is not absolute; write ${home} for \"~\"");
   if (text.front() == ':') return absl::StrCat(quoted, " is not a path; \":runtime\" goes in /filesystem/rx");
-  if (text.front() != '/' && !absl::StartsWith(text, "${")) {
+  const bool windows = platform == Platform::kWindows;
+  if (text.front() != '/' && !absl::StartsWith(text, "${") && !(windows && BeginsWithDrive(text))) {
     return absl::StrCat(quoted, " is not absolute; write the full path or start it with ${workspace}");
   }
   std::string wrong = CheckVariables(text);
   if (!wrong.empty()) return wrong;
   if (HasDotDot(text)) return absl::StrCat(quoted, " has a \"..\" component; write the path that is meant");
   const std::size_t end = text.find('}');
-  if (text.front() == '$' && end + 1 < text.size() && text[end + 1] != '/') {
+  if (text.front() == '$' && end + 1 < text.size() && text[end + 1] != '/' && !(windows && text[end + 1] == '\\')) {
     return absl::StrCat(quoted, " goes on after its variable without a slash; write ",
                         Quote(absl::StrCat(text.substr(0, end + 1), "/", text.substr(end + 1))),
                         " or give the whole path");
@@ -80,8 +82,8 @@ std::string CheckPath(absl::string_view text) {
   return "";
 }
 
-std::string CheckCommand(absl::string_view text) {
-  if (absl::StrContains(text, '/')) return CheckPath(text);
+std::string CheckCommand(absl::string_view text, Platform platform) {
+  if (HasSlash(text, platform)) return CheckPath(text, platform);
   if (text.empty()) return "is empty; write a program's name or its full path";
   if (HasControlCharacter(text)) return absl::StrCat(Quote(text), " has a control character; take it out");
   if (absl::StrContains(text, ' ')) {
@@ -174,14 +176,14 @@ std::string CheckHostPort(absl::string_view text) {
 
 }  // namespace
 
-std::string CheckText(Form form, absl::string_view text) {
+std::string CheckText(Form form, absl::string_view text, Platform platform) {
   switch (form) {
     case Form::kExtends:
       return CheckExtends(text);
     case Form::kUser:
       return CheckUser(text);
     case Form::kCommand:
-      return CheckCommand(text);
+      return CheckCommand(text, platform);
     case Form::kDigest: {
       const bool valid = text.size() == 64 && AllOf(text, [](char c) {
                            return absl::ascii_isdigit(static_cast<unsigned char>(c)) || (c >= 'a' && c <= 'f');
@@ -199,11 +201,11 @@ std::string CheckText(Form form, absl::string_view text) {
       return wrong.empty() ? CheckVariables(text) : wrong;
     }
     case Form::kPath:
-      return CheckPath(text);
+      return CheckPath(text, platform);
     case Form::kRuntimePath:
       if (text == ":runtime") return "";
       if (absl::StartsWith(text, ":")) return absl::StrCat(Quote(text), " is not known; did you mean \":runtime\"?");
-      return CheckPath(text);
+      return CheckPath(text, platform);
     case Form::kHostPort:
       return CheckHostPort(text);
     case Form::kAllowedSyscall:

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "bulkhead/policy/policy.h"
 
 namespace bulkhead::policy {
 
@@ -36,7 +37,7 @@ enum class Form {
 
 // Whether `text` is of `form`, one of those that are text of a free form. Empty if so, else "what is wrong; what would
 // help".
-std::string CheckText(Form form, absl::string_view text);
+std::string CheckText(Form form, absl::string_view text, Platform platform = Platform::kPosix);
 
 // Bytes. Nothing if `text` is not a whole number and B, KiB, MiB or GiB, or does not fit.
 std::optional<std::uint64_t> ParseSize(absl::string_view text);

@@ -131,7 +131,8 @@ std::string PlaceOf(absl::string_view key) {
 
 class Checker {
  public:
-  Checker(Unenforced unenforced, Mistakes& mistakes) : unenforced_(unenforced), mistakes_(mistakes) {}
+  Checker(Platform platform, Unenforced unenforced, Mistakes& mistakes)
+      : platform_(platform), unenforced_(unenforced), mistakes_(mistakes) {}
 
   void CheckRoot(JsonValue& root) {
     if (!CheckType(root, JsonValue::Type::kObject, "write {\"version\": 1, ...}")) return;
@@ -234,7 +235,7 @@ class Checker {
     if (!CheckType(value, JsonValue::Type::kObject, "write {\"NAME\": ...}") || !CheckLength(value)) return;
     for (JsonValue& member : value.children) {
       Within within(pointer_, PointerToken(member.key));
-      const std::string wrong = CheckText(field.key_form, member.key);
+      const std::string wrong = CheckText(field.key_form, member.key, platform_);
       if (!wrong.empty()) mistakes_.Add(*member.file, member.key_place, pointer_, wrong);
       CheckValue(member, field);
     }
@@ -275,7 +276,7 @@ class Checker {
         return CheckChoice(value, field);
       default:
         if (!CheckType(value, JsonValue::Type::kString, "write \"...\"")) return;
-        const std::string wrong = CheckText(field.form, value.string);
+        const std::string wrong = CheckText(field.form, value.string, platform_);
         if (!wrong.empty()) Add(value, wrong);
     }
   }
@@ -331,6 +332,7 @@ class Checker {
                      near_miss.empty() ? "write one of these" : absl::StrCat("did you mean \"", near_miss, "\"?")));
   }
 
+  const Platform platform_;
   const Unenforced unenforced_;
   Mistakes& mistakes_;
   std::string pointer_;
@@ -341,8 +343,8 @@ class Checker {
 
 absl::Span<const Field> PolicyFieldTable() { return kPolicy; }
 
-void CheckGrammar(JsonValue& root, Unenforced unenforced, Mistakes& mistakes) {
-  Checker(unenforced, mistakes).CheckRoot(root);
+void CheckGrammar(JsonValue& root, Platform platform, Unenforced unenforced, Mistakes& mistakes) {
+  Checker(platform, unenforced, mistakes).CheckRoot(root);
 }
 
 }  // namespace bulkhead::policy

@@ -45,7 +45,7 @@ absl::Span<const Field> PolicyFieldTable();
 enum class Unenforced { kRefuse, kAccept };
 
 // Adds every mistake in one file's tree to `mistakes`, and gives each scalar its JSON pointer.
-void CheckGrammar(JsonValue& root, Unenforced unenforced, Mistakes& mistakes);
+void CheckGrammar(JsonValue& root, Platform platform, Unenforced unenforced, Mistakes& mistakes);
 
 }  // namespace bulkhead::policy
 

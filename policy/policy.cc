@@ -99,7 +99,7 @@ absl::StatusOr<PolicyFields> ParseFields(const PolicyText& text, const ParseOpti
   Mistakes mistakes;
   std::deque<std::string> file_names;
   const ComposeOptions compose{options.folder, options.read_file, options.platform, unenforced};
-  const std::string cache_key = CacheKey(PolicyIdentity(text.name, options.folder));
+  const std::string cache_key = CacheKey(PolicyIdentity(text.name, options.folder, options.platform));
   ReadOptions read;
   read.platform = options.platform;
   read.variables = &options.variables;

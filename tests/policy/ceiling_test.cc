@@ -227,6 +227,18 @@ TEST(CeilingTest, WindowsNamesAreComparedWithoutCase) {
       ::testing::SizeIs(1));
 }
 
+TEST(CeilingTest, FilesOfWindows) {
+  ParseOptions windows = Host();
+  windows.platform = Platform::kWindows;
+  const auto under = [&windows](const std::string& policy) {
+    return Parsed(File(policy), HostWithCeilings({R"("filesystem": {"rw": ["C:\\data"]})"}, windows));
+  };
+  EXPECT_THAT(PathsOf(under(R"("filesystem": {"rw": ["c:/data/x", "C:\\database", "D:\\data"]})").filesystem.rw),
+              ElementsAre("C:\\data\\x"));
+  EXPECT_EQ(under(R"("stderr": {"file": "C:\\data\\log.txt"})").stderr_rules.file, "C:\\data\\log.txt");
+  EXPECT_EQ(under(R"("stderr": {"file": "C:\\log.txt"})").stderr_rules.mode, StderrMode::kInherit);
+}
+
 TEST(CeilingTest, PlacesAndNetworkAreTheNarrowerOnes) {
   const auto home = [](const std::string& ceiling, const std::string& policy) {
     return Under(Files(absl::StrCat("\"home\": \"", ceiling, "\"")), Files(absl::StrCat("\"home\": \"", policy, "\"")))

@@ -233,14 +233,45 @@ TEST(WindowsProgramTest, IsOneFileWhateverTheCurrentDrive) {
             "files.json: the command \"\\\\x.exe\" depends on the current drive; write the full path of a file");
 }
 
-TEST(WindowsProgramTest, OnlyWhatIsAllowedLetterByLetter) {
+TEST(WindowsProgramTest, OnlyWhatIsAllowedHoweverItIsWritten) {
   const std::string allow = R"("command": {"allow": ["npx", "C:\\nodejs\\node.exe"]})";
-  EXPECT_TRUE(ValidateOnWindows(allow, WindowsRequest({"npx"})).ok());
-  EXPECT_TRUE(ValidateOnWindows(allow, WindowsRequest({"C:\\nodejs\\node.exe"})).ok());
-  for (const char* name : {"npx.exe", "C:/nodejs/node.exe", "C:\\nodejs\\.\\node.exe", "C:\\nodejs\\node.exe."}) {
+  for (const char* name : {"npx", "C:\\nodejs\\node.exe", "c:/nodejs/node.exe", "C:\\nodejs\\.\\\\node.exe"}) {
+    EXPECT_TRUE(ValidateOnWindows(allow, WindowsRequest({name})).ok()) << name;
+  }
+  // A folder may tell capitals from small letters; what Windows may read as another name is nobody's.
+  for (const char* name : {"npx.exe", "C:\\nodejs\\NODE.exe", "C:\\nodejs\\node.exe.", "C:\\nodejs\\x\\..\\node.exe",
+                           "D:\\nodejs\\node.exe", "\\\\?\\C:\\nodejs\\node.exe"}) {
     EXPECT_EQ(ValidateOnWindows(allow, WindowsRequest({name})).status().code(), absl::StatusCode::kPermissionDenied)
         << name;
   }
+}
+
+TEST(WindowsProgramTest, IsNotLookedForWhereTheServerMayWrite) {
+  CommandRequest request = WindowsRequest({"tool"});
+  request.host_env = {{"Path", "C:\\tools;c:/data/;C:\\data\\bin"}};
+  const auto command = ValidateOnWindows(R"("filesystem": {"rw": ["C:/data"]})", request);
+  ASSERT_TRUE(command.ok()) << command.status();
+  std::vector<bool> granted;
+  for (const LookUpFolder& folder : command->look_up_folders) granted.push_back(folder.granted_for_writing);
+  EXPECT_THAT(granted, ElementsAre(false, true, true));
+}
+
+TEST(WindowsFolderTest, IsOneOfThoseThatAreAllowed) {
+  CommandRequest request = WindowsRequest({"npx"});
+  const auto cwd = [&request](const std::string& members, const std::string& asked) {
+    request.cwd = asked;
+    const auto command = ValidateOnWindows(members, request);
+    return command.ok() ? command->cwd : std::string(command.status().message());
+  };
+  const std::string allow = R"("cwd": {"allow": ["C:\\w"]})";
+  EXPECT_EQ(cwd("", "D:/x/"), "D:\\x");
+  EXPECT_EQ(cwd("", "\\\\server\\share"), "\\\\server\\share");
+  EXPECT_EQ(cwd(allow, ""), "C:\\w");
+  EXPECT_EQ(cwd(allow, "c:/w/x"), "C:\\w\\x");
+  EXPECT_THAT(cwd(allow, "C:\\wx"), HasSubstr("is not allowed"));
+  EXPECT_THAT(cwd(allow, "\\\\server\\w"), HasSubstr("is not allowed"));
+  EXPECT_THAT(cwd(allow, "C:\\w\\..\\x"), HasSubstr("has a \"..\" component"));
+  EXPECT_THAT(cwd("", "x"), HasSubstr("does not begin with a drive"));
 }
 
 // Environment

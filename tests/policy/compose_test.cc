@@ -192,11 +192,23 @@ TEST_F(WithoutTest, IsCheckedLikeAPolicy) {
   EXPECT_THAT(ErrorWithout(R"({"extends": []})"), HasSubstr("/without/extends: is not known here"));
 }
 
+TEST(ExtendsTest, AFileOfWindowsIsFoundFromItsOwnFolder) {
+  ParseOptions options = HostWithFiles({{"C:/p/sub/base.json", R"({"version": 1, "require": "C"})"}});
+  options.folder = "C:\\p";
+  options.platform = Platform::kWindows;
+  for (const char* name : {"sub\\files.json", "C:\\p\\sub\\files.json"}) {
+    EXPECT_EQ(Parsed(File(R"("extends": ["base.json"])", name), options).require, Tier::kC) << name;
+  }
+  EXPECT_EQ(Parsed(File(R"("extends": ["C:\\p\\sub\\base.json"])", "files.json"), options).require, Tier::kC);
+}
+
 TEST(IdentityTest, TellsPoliciesApart) {
   EXPECT_EQ(PolicyIdentity("preset:node", "/p"), "preset:node");
   EXPECT_EQ(PolicyIdentity("./a.json", "/p"), "/p/a.json");
   EXPECT_EQ(PolicyIdentity("/q/../a.json", "/p"), "/a.json");
   EXPECT_EQ(PolicyIdentity("a.json", ""), "a.json");
+  EXPECT_EQ(PolicyIdentity("C:\\q\\a.json", "C:\\p", Platform::kWindows), "C:/q/a.json");
+  EXPECT_EQ(PolicyIdentity("a.json", "C:\\p", Platform::kWindows), "C:/p/a.json");
 }
 
 }  // namespace

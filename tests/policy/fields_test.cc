@@ -208,5 +208,33 @@ TEST(AdditionsTest, AreChecked) {
             "--stderr: \"log\" is not absolute; write the full path");
 }
 
+// What a Windows user writes, and what the presets say of other systems.
+TEST(WindowsPathTest, BeginsWithADriveOrIsNoGrant) {
+  ParseOptions windows = Host();
+  windows.platform = Platform::kWindows;
+  windows.variables.workspace = "C:\\Users\\u\\ws";
+  windows.variables.home = "C:\\Users\\u";
+  windows.variables.cache_root = "C:\\Users\\u/.cache/bulkhead";
+  const PolicyFields fields =
+      Parsed(File(R"("filesystem": {"ro": ["C:\\data", "${workspace}\\in", {"path": "/srv", "optional": true}],
+                                    "rw": ["${workspace}/out"]})"),
+             windows);
+  EXPECT_THAT(fields.filesystem.ro[0].path, "C:\\data");
+  EXPECT_THAT(fields.filesystem.ro[1].path, "C:\\Users\\u\\ws\\in");
+  EXPECT_EQ(fields.filesystem.ro.size(), 2u);
+  EXPECT_THAT(fields.filesystem.rw[0].path, "C:\\Users\\u\\ws\\out");
+  EXPECT_EQ(fields.filesystem.rw[0].beneath, "C:\\Users\\u\\ws");
+  EXPECT_THAT(fields.warnings, ElementsAre(HasSubstr("left out \"/srv\": \"/srv\" does not begin with a drive")));
+  EXPECT_THAT(ErrorOf(File(R"("filesystem": {"ro": ["/srv"]})"), windows),
+              HasSubstr("\"/srv\" does not begin with a drive, as \"C:\\\\data\" does; write the full path"));
+  EXPECT_THAT(ErrorOf(File(R"("filesystem": {"ro": ["C:\\a\\..\\b"]})"), windows), HasSubstr("\"..\" component"));
+  EXPECT_THAT(ErrorOf(File(R"("filesystem": {"ro": ["C:\\data"]})")), HasSubstr("is not absolute"));
+  for (const std::string& preset : PresetNames()) {
+    if (!WhyPresetIsRefused(preset).empty()) continue;
+    const PolicyFields of = Parsed({absl::StrCat("preset:", preset), *PresetText(preset)}, windows);
+    EXPECT_THAT(of.warnings, ::testing::Each(Not(HasSubstr("drive")))) << preset;
+  }
+}
+
 }  // namespace
 }  // namespace bulkhead::policy

@@ -140,12 +140,44 @@ TEST(PathsTest, Normalise) {
   EXPECT_EQ(NormalisePath("/" + std::string(kPathBytesMax, 'x'), &normal), PathProblem::kTooLong);
 }
 
+TEST(PathsTest, NormaliseOnWindows) {
+  const auto normalise = [](absl::string_view path) {
+    std::string normal;
+    const PathProblem problem = NormalisePath(path, &normal, Platform::kWindows);
+    return problem == PathProblem::kNone ? normal : std::string(PathProblemText(problem));
+  };
+  EXPECT_EQ(normalise("c:/data\\.\\x//y/"), "C:\\data\\x\\y");
+  EXPECT_EQ(normalise("C:\\"), "C:\\");
+  EXPECT_EQ(normalise("C:\\PROGRA~1\\a b\\ä.txt"), "C:\\PROGRA~1\\a b\\ä.txt");
+  EXPECT_EQ(normalise("C:\\console\\com\\com10\\NULL.txt"), "C:\\console\\com\\com10\\NULL.txt");
+  EXPECT_EQ(normalise("C:\\a\\..\\b"), "has a \"..\" component");
+  EXPECT_EQ(normalise("C:\\a\nb"), "has a control character");
+  for (const char* path : {"/data", "\\data", "data", "C:", "C:data", "\\\\server\\share\\x", "\\\\?\\C:\\x",
+                           "\\\\.\\C:\\x", "1:\\x", "\u00c4:\\x"}) {
+    EXPECT_EQ(normalise(path), "does not begin with a drive, as \"C:\\\\data\" does") << path;
+  }
+  for (const char* name :
+       {"x.",   "x ",  "x. .",    "...",    "x:s", "x::$DATA", "x*",   "x?",       "<x",        "x>",     "x|y",
+        "a\"b", "NUL", "nul.txt", "Con .x", "aux", "PRN",      "COM1", "lpt9.log", "COM\u00b9", "CONIN$", "conout$"}) {
+    EXPECT_EQ(normalise(absl::StrCat("C:\\a\\", name, "\\b")),
+              "has a name in it that Windows takes for another one, for a device or for a stream")
+        << name;
+  }
+}
+
 TEST(PathsTest, WithinIsByComponents) {
   EXPECT_TRUE(IsWithin("/a", "/a"));
   EXPECT_TRUE(IsWithin("/a/b", "/a"));
   EXPECT_TRUE(IsWithin("/a", "/"));
   EXPECT_FALSE(IsWithin("/ab", "/a"));
   EXPECT_FALSE(IsWithin("/", "/a"));
+  EXPECT_TRUE(IsWithin("C:\\a", "C:\\a"));
+  EXPECT_TRUE(IsWithin("C:\\a\\b", "C:\\a"));
+  EXPECT_TRUE(IsWithin("C:\\a", "C:\\"));
+  EXPECT_FALSE(IsWithin("C:\\ab", "C:\\a"));
+  EXPECT_FALSE(IsWithin("C:\\", "C:\\a"));
+  EXPECT_FALSE(IsWithin("D:\\a", "C:\\"));
+  EXPECT_FALSE(IsWithin("C:\\A\\b", "C:\\a"));  // another folder, where a folder tells them apart
 }
 
 TEST(PathsTest, Join) {
@@ -157,6 +189,21 @@ TEST(PathsTest, Join) {
   EXPECT_EQ(FolderOf("/a/b"), "/a");
   EXPECT_EQ(FolderOf("/a"), "/");
   EXPECT_EQ(FolderOf("a"), ".");
+}
+
+TEST(PathsTest, JoinOnWindows) {
+  const auto join = [](absl::string_view folder, absl::string_view path) {
+    return JoinPath(folder, path, Platform::kWindows);
+  };
+  EXPECT_EQ(join("C:\\p\\q", "..\\base.json"), "C:/p/base.json");
+  EXPECT_EQ(join("C:\\p", "D:\\x/../y"), "D:/y");
+  EXPECT_EQ(join("C:/", "../../a"), "C:/a");
+  EXPECT_EQ(join("\\\\server\\share", "a"), "//server/share/a");
+  EXPECT_EQ(join(".", "a\\b"), "a/b");
+  EXPECT_EQ(JoinPath("/p", "C:\\x"), "/p/C:\\x");  // elsewhere a name like any other
+  EXPECT_EQ(FolderOf("C:\\a\\b", Platform::kWindows), "C:\\a");
+  EXPECT_EQ(FolderOf("C:\\a", Platform::kWindows), "C:\\");
+  EXPECT_EQ(FolderOf("C:/a/b\\c", Platform::kWindows), "C:/a/b");
 }
 
 TEST(GlobTest, Matches) {
