@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "bulkhead/launcher/windows/stderr_file.h"
 #include "bulkhead/launcher/windows/text.h"
+#include "bulkhead/launcher/windows/token.h"
 #include "bulkhead/launcher/windows/windows.h"
 #include "bulkhead/policy/text.h"
 
@@ -15,7 +17,8 @@ namespace bulkhead::launcher {
 namespace {
 
 constexpr int kEndTimeMs = 1000;
-constexpr int kSigkill = 9;  // the word for it in an ExitStatus
+constexpr absl::Duration kTick = absl::Nanoseconds(100);  // the unit of the times of a job
+constexpr int kSigkill = 9;                               // the word for it in an ExitStatus
 
 // What the system says back is what counts: wine 8 takes every limit, and keeps none.
 absl::Status CheckLimits(NativeFd job, const JOBOBJECT_EXTENDED_LIMIT_INFORMATION& asked) {
@@ -38,6 +41,12 @@ absl::Status CheckLimits(NativeFd job, const JOBOBJECT_EXTENDED_LIMIT_INFORMATIO
        kept.BasicLimitInformation.ActiveProcessLimit != asked.BasicLimitInformation.ActiveProcessLimit)) {
     return refuse("/limits/processes");
   }
+  if ((flags & JOB_OBJECT_LIMIT_JOB_TIME) != 0 &&
+      ((kept.BasicLimitInformation.LimitFlags & JOB_OBJECT_LIMIT_JOB_TIME) == 0 ||
+       kept.BasicLimitInformation.PerJobUserTimeLimit.QuadPart !=
+           asked.BasicLimitInformation.PerJobUserTimeLimit.QuadPart)) {
+    return refuse("/limits/cpu_time");
+  }
   return absl::OkStatus();
 }
 
@@ -53,6 +62,10 @@ absl::StatusOr<UniqueFd> MakeJob(const WindowsPlan& windows) {
   if (windows.processes != 0) {
     limits.BasicLimitInformation.LimitFlags |= JOB_OBJECT_LIMIT_ACTIVE_PROCESS;
     limits.BasicLimitInformation.ActiveProcessLimit = windows.processes;
+  }
+  if (windows.cpu_time > absl::ZeroDuration()) {
+    limits.BasicLimitInformation.LimitFlags |= JOB_OBJECT_LIMIT_JOB_TIME;
+    limits.BasicLimitInformation.PerJobUserTimeLimit.QuadPart = windows.cpu_time / kTick;
   }
   if (!job.valid() || !SetInformationJobObject(job.get(), JobObjectExtendedLimitInformation, &limits, sizeof(limits))) {
     return WindowsError("cannot make the server's job object");
@@ -103,8 +116,7 @@ absl::Status StartFailed(const LaunchPlan& plan, DWORD error) {
   }
 }
 
-// Of 100 ns each.
-absl::Duration Ticks(const LARGE_INTEGER& ticks) { return absl::Nanoseconds(100) * ticks.QuadPart; }
+absl::Duration Ticks(const LARGE_INTEGER& ticks) { return kTick * ticks.QuadPart; }
 
 }  // namespace
 
@@ -124,6 +136,7 @@ UniqueFd Inheritable(NativeFd source) {
 }
 
 absl::StatusOr<UniqueFd> OpenWindowsStderr(const policy::StderrRules& rules) {
+  if (rules.mode == policy::StderrMode::kFile) return OpenToAppend(rules.file);
   UniqueFd err = Inheritable(rules.mode == policy::StderrMode::kInherit ? GetStdHandle(STD_ERROR_HANDLE) : nullptr);
   if (!err.valid()) return WindowsError("cannot pass stderr to the server");
   return err;
@@ -141,15 +154,24 @@ absl::StatusOr<ServerInJob> StartInJob(const LaunchPlan& plan, const WindowsStdi
   std::wstring command_line = ToWide(windows.start.command_line);
   std::u16string environment = windows.environment;
   PROCESS_INFORMATION process;
-  if (!CreateProcessW(ToWide(windows.start.application).c_str(), command_line.data(), nullptr, nullptr, TRUE,
-                      CREATE_SUSPENDED | CREATE_NO_WINDOW | CREATE_UNICODE_ENVIRONMENT | EXTENDED_STARTUPINFO_PRESENT,
-                      environment.data(), ToWide(windows.cwd).c_str(), info.get(), &process)) {
+  const absl::StatusOr<UniqueFd> token = MakeServerToken();
+  if (!token.ok()) return token.status();
+  if (!CreateProcessAsUserW(
+          token->get(), ToWide(windows.start.application).c_str(), command_line.data(), nullptr, nullptr, TRUE,
+          CREATE_SUSPENDED | CREATE_NO_WINDOW | CREATE_UNICODE_ENVIRONMENT | EXTENDED_STARTUPINFO_PRESENT,
+          environment.data(), ToWide(windows.cwd).c_str(), info.get(), &process)) {
     return StartFailed(plan, GetLastError());
   }
   UniqueFd server(process.hProcess);
   const UniqueFd thread(process.hThread);
-  if (!AssignProcessToJobObject(job->get(), server.get()) || ResumeThread(thread.get()) == static_cast<DWORD>(-1)) {
-    const absl::Status status = WindowsError("cannot put the server into its job");
+  absl::Status status = CheckServerToken(server.get());
+  if (status.ok() && !AssignProcessToJobObject(job->get(), server.get())) {
+    status = WindowsError("cannot put the server into its job");
+  }
+  if (status.ok() && ResumeThread(thread.get()) == static_cast<DWORD>(-1)) {
+    status = WindowsError("cannot let the server run");
+  }
+  if (!status.ok()) {
     TerminateProcess(server.get(), kTerminatedCode);
     return status;
   }

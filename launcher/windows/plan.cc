@@ -48,11 +48,24 @@ absl::Status RefuseWhatIsNotEnforced(const PolicyFields& policy) {
     return refuse("/limits/memory", "limits whole pages of 4 KiB", "raise it");
   }
   if (limits.file_size_bytes != 0) return refuse("/limits/file_size", "can't limit files", "take it out");
-  if (limits.cpu_time > absl::ZeroDuration()) {
-    return refuse("/limits/cpu_time", "doesn't limit the time yet", "take it out");
-  }
-  if (policy.stderr_rules.mode == policy::StderrMode::kFile) {
-    return refuse("/stderr/file", "doesn't append to a file yet", "use \"inherit\" or \"discard\"");
+  return absl::OkStatus();
+}
+
+// A grant is no wall here, but one that names nothing is a mistake all the same.
+absl::Status CheckGrants(const PolicyFields& policy) {
+  const policy::FilesystemRules& files = policy.filesystem;
+  for (const auto* list : {&files.rx, &files.ro, &files.rw}) {
+    for (const policy::PathGrant& grant : *list) {
+      // The policy's own ${cache} is made by who writes there.
+      if (grant.path == ":runtime" || grant.optional ||
+          (!policy.cache_key.empty() && absl::EndsWith(grant.beneath, absl::StrCat("\\", policy.cache_key)))) {
+        continue;
+      }
+      if (GetFileAttributesW(ToWide(grant.path).c_str()) != INVALID_FILE_ATTRIBUTES) continue;
+      return absl::PermissionDeniedError(absl::StrCat(grant.origin, ": cannot grant ", policy::Quote(grant.path),
+                                                      ": error ", GetLastError(),
+                                                      " of Windows; correct the path, or mark it \"optional\": true"));
+    }
   }
   return absl::OkStatus();
 }
@@ -112,6 +125,10 @@ LayerReport LimitsReport(const policy::Limits& limits) {
   if (limits.processes != 0) {
     absl::StrAppend(&layer.does, layer.does.empty() ? "" : ", ", limits.processes, " processes in the job");
   }
+  if (limits.cpu_time > absl::ZeroDuration()) {
+    absl::StrAppend(&layer.does, layer.does.empty() ? "" : ", ", absl::ToInt64Seconds(limits.cpu_time),
+                    " s of time of all processes of the job together, in user mode");
+  }
   if (!layer.does.empty()) layer.state = LayerState::kPartial;
   return layer;
 }
@@ -126,7 +143,8 @@ EnforcementReport MakeReport(const policy::Limits& limits) {
       {"processes", LayerState::kNone, "", "the server can see and end the user's other processes"},
       {"network", LayerState::kNone, "", "the network is the host's, its loopback services included"},
       LimitsReport(limits),
-      {"token", LayerState::kNone, "", "the server has the user's rights: no restricted token, no AppContainer"},
+      {"token", LayerState::kPartial, "no privilege but SeChangeNotify, and not an administrator, whoever starts it",
+       "what is the user's is the server's: no restricting groups, no integrity level of its own, no AppContainer"},
       {"job object", LayerState::kFull, "the whole tree ends with the server, and with bulkhead", ""}};
   report.weakened = {"the host's network is granted", "tier C instead of A"};
   return report;
@@ -144,7 +162,8 @@ class WindowsPlanMaker {
  public:
   static absl::StatusOr<LaunchPlan> Make(const PolicyFields& policy, const policy::ValidatedCommand& command,
                                          const PlanOptions& options) {
-    const absl::Status status = RefuseWhatIsNotEnforced(policy);
+    absl::Status status = RefuseWhatIsNotEnforced(policy);
+    if (status.ok()) status = CheckGrants(policy);
     if (!status.ok()) return status;
     absl::StatusOr<std::string> program = FindWindowsProgram(command);
     if (!program.ok()) return program.status();
@@ -163,6 +182,7 @@ class WindowsPlanMaker {
     windows->environment = EnvironmentBlock(command);
     windows->cwd = command.cwd;
     windows->stdin_grace = policy.timeouts.stdin_grace;
+    windows->cpu_time = policy.limits.cpu_time;
     windows->memory_bytes = policy.limits.memory_bytes / kPageBytes * kPageBytes;
     windows->processes = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(policy.limits.processes, std::numeric_limits<std::uint32_t>::max()));
@@ -177,6 +197,7 @@ class WindowsPlanMaker {
     if (options.describe_steps) {
       variant.steps = {{"server", "start", absl::StrCat("suspended: ", windows->start.application), ""},
                        {"server", "handles", "inherit stdio and nothing else", ""},
+                       {"server", "token", "without the user's privileges; Administrators only denies", ""},
                        {"server", "job object", "put it into its job, which ends with bulkhead, and let it go", ""}};
     }
     plan.variants_.push_back(std::move(variant));

@@ -26,6 +26,7 @@ struct WindowsPlan {
   // Of the whole job; 0: no limit. Memory is what is committed (JOB_OBJECT_LIMIT_JOB_MEMORY), in whole pages.
   std::uint64_t memory_bytes = 0;
   std::uint32_t processes = 0;
+  absl::Duration cpu_time;  // in user mode, of all processes that ever were in the job
 };
 
 // The contracts are those of BuildLaunchPlan, Launch, BecomeKeeper, DetectKernelFeatures and RunDoctor, with this

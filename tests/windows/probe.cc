@@ -5,6 +5,10 @@
 //   started             starts itself again, and prints "started" or "refused"
 //   exit CODE                                         socket           makes a TCP socket and binds it
 //   tree FILE           starts a detached process that holds FILE, and ends once it does
+//   stay                stays, until it is killed
+//   token               prints the names of its privileges, and whether it is an administrator
+//   burn SECONDS        uses that much time, and prints "burnt"
+//   link LINK TARGET    makes a symbolic link to a file
 //   complain TEXT CODE  says TEXT on stderr, and ends
 //   linger FILE COMMAND...  starts COMMAND with its own stdio, and when that has ended, holds FILE
 //   serve FILE COMMAND...  starts a detached process that holds FILE, and COMMAND with its own stdio
@@ -127,6 +131,39 @@ int WithHandle(Words words) {
   return CodeOf(Start(words, true, 0));
 }
 
+void Token() {
+  HANDLE token = nullptr;
+  std::vector<char> space(1 << 16);
+  DWORD bytes;
+  OpenProcessToken(GetCurrentProcess(), TOKEN_QUERY, &token);
+  GetTokenInformation(token, TokenPrivileges, space.data(), static_cast<DWORD>(space.size()), &bytes);
+  const auto* const has = reinterpret_cast<const TOKEN_PRIVILEGES*>(space.data());
+  std::wstring line;
+  for (DWORD i = 0; i < has->PrivilegeCount; ++i) {
+    LUID luid = has->Privileges[i].Luid;
+    wchar_t name[64];
+    DWORD length = 64;
+    line += LookupPrivilegeNameW(nullptr, &luid, name, &length) ? std::wstring(name) + L" " : L"? ";
+  }
+  char sid[SECURITY_MAX_SID_SIZE];
+  DWORD size = sizeof(sid);
+  BOOL member = FALSE;
+  CreateWellKnownSid(WinBuiltinAdministratorsSid, nullptr, sid, &size);
+  CheckTokenMembership(nullptr, sid, &member);
+  Say(line + (member ? L"administrator" : L"no administrator"));
+}
+
+// Of this process alone, in user mode.
+void Burn(int seconds) {
+  FILETIME begin, end, kernel, user;
+  do {
+    for (volatile int i = 0; i < 1000000; ++i) {
+    }
+    GetProcessTimes(GetCurrentProcess(), &begin, &end, &kernel, &user);
+  } while ((static_cast<unsigned long long>(user.dwHighDateTime) << 32 | user.dwLowDateTime) < seconds * 10000000ULL);
+  Say(L"burnt");
+}
+
 int KillLauncher(const std::wstring& file, const Words& command) {
   const HANDLE launcher = Start(command, false, 0);
   if (!Becomes(file, true)) return 3;
@@ -151,6 +188,8 @@ int wmain(int argc, wchar_t** argv) {
   if (what == L"line") return Say(GetCommandLineW()), 0;
   if (what == L"environ") return Environ(), 0;
   if (what == L"socket") return Socket();
+  if (what == L"token") return Token(), 0;
+  if (what == L"stay") return Sleep(600000), 0;  // ends one that nobody killed
   if (what == L"started") {
     std::wstring line = Line({Self(), L"exit", L"0"});
     STARTUPINFOW info = {};
@@ -167,6 +206,10 @@ int wmain(int argc, wchar_t** argv) {
     return Say(memory != nullptr ? L"committed" : L"refused"), 0;
   }
   if (what == L"exit") return _wtoi(words[0].c_str());
+  if (what == L"burn") return Burn(_wtoi(words[0].c_str())), 0;
+  if (what == L"link" && words.size() == 2) {
+    return CreateSymbolicLinkW(words[0].c_str(), words[1].c_str(), 0) ? 0 : static_cast<int>(GetLastError());
+  }
   if (what == L"hold") return Hold(words[0]);
   if (what == L"is-held") return Say(Becomes(words[0], false) ? L"free" : L"held"), 0;
   if (what == L"tree") {

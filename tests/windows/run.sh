@@ -30,7 +30,7 @@ expect() {
 # On a busy machine the first start takes minutes. A process that stays saves the others the start of Windows' own.
 timeout 600 wine wineboot --init >/dev/null 2>&1
 cp "$probe_file" probe.exe
-wine probe.exe hold stays.lock >/dev/null 2>&1 </dev/null &
+wine probe.exe stay >/dev/null 2>&1 </dev/null &
 
 printf '{"version": 1, "command": {"allow": ["node"]}}' >good.json
 printf '{"version": 1, "filesystem": {"ro": ["data"]}}' >bad.json
@@ -99,24 +99,80 @@ expect "and never its value" 1 "" explained "system32" "$probe"
 expect "and that files are not kept from it" 0 "tier C keeps the server from no others" explained "files (" "$probe"
 expect "and that there is no SIGTERM" 0 "this system has no SIGTERM" explained term_grace "$probe"
 expect "and no filter" 0 "none: there is no filter here" explained "no filter" "$probe"
-expect "and what is not enforced" 0 "no restricted token, no AppContainer" explained AppContainer "$probe"
+expect "and what is not enforced" 0 " of its own, no AppContainer" explained AppContainer "$probe"
 expect "and the steps" 0 "put it into its job" explained "job object" -v "$probe"
 json_line() { explain --json "$@" | tr -d '\r' | python3 -c 'import json, sys; print(json.load(sys.stdin)["command_line"])'; }
 expect "explain as JSON has the line" 0 "\"$probe\" \"a b\"" json_line "$probe" 'a b'
+
+# What the server may not have of the user's, whoever starts it: wine's user is an administrator with every privilege.
+expect "control: the user has privileges" 0 "SeDebugPrivilege" outside token
+expect "control: and is an administrator" 0 " administrator" outside token
+expect "the server is not, and has none" 0 "<SeChangeNotifyPrivilege no administrator>" exactly run "$probe" token
+
+# Paths are Windows'. Here they all lie on Z:, which is the root of the system.
+mkdir data other
+here="Z:${folder//\//\\}\\work"
+json_here=${here//\\/\\\\}
+printf '{"version": 1, "require": "C", "network": {"mode": "host"}, %s}' "\"filesystem\": {\"ro\": [\"$json_here\\\\data\"]}" >ro.json
+printf '{"version": 1, "require": "C", "network": {"mode": "host"}, %s}' "\"filesystem\": {\"ro\": [\"$json_here\\\\no\"]}" >no-such.json
+printf '{"version": 1, "require": "C", "network": {"mode": "host"}, "filesystem": {"ro": ["/data"]}}' >no-drive.json
+printf '{"version": 1, "require": "C", "network": {"mode": "host"}, "filesystem": {"ro": ["C:\\\\data\\\\NUL.txt"]}}' >device.json
+printf '{"version": 1, "require": "C", "network": {"mode": "host"}, "cwd": {"allow": ["%s"]}}' "$json_here\\\\data" >cwd.json
+expect "a path with a drive is a grant" 0 "" bh run --policy ro.json "$probe" exit 0
+expect "and is explained" 0 'work\\data' bh explain --policy ro.json "$probe"
+expect "and must be there" 126 "cannot grant" bh run --policy no-such.json "$probe" exit 0
+expect "a path without a drive is a mistake" 1 "does not begin with a drive" bh check no-drive.json
+expect "and so is a device" 1 "for a device" bh check device.json
+expect "a flag's path may be relative" 0 "" bh run --policy c.json --rw '..\work\data' "$probe" exit 0
+expect "a folder that is allowed" 0 "" bh run --policy cwd.json --cwd "$here\\data" "$probe" exit 0
+expect "another is not" 126 "is not allowed" bh run --policy cwd.json --cwd "$here\\other" "$probe" exit 0
+expect "nor one that leads out of it" 126 "is not allowed" bh run --policy cwd.json --cwd "$here\\data\\..\\other" "$probe" exit 0
+for preset in node npx python uvx; do  # they limit processes, which wine doesn't
+  expect "the preset $preset can be used" 0 "processes in the job" bh explain --preset "$preset" --require C --network host "$probe"
+done
+printf '{"version": 1, "extends": ["base.json"]}' >data/extends.json
+cp c.json data/base.json
+printf '{"version": 1, "colour": 1}' >base.json
+expect "a policy extends a file of its own folder" 0 "" bh run --policy "$here\\data\\extends.json" "$probe" exit 0
+
+# stderr in a file.
+stderr_to() {
+  printf '{"version": 1, "require": "C", "network": {"mode": "host"}, "stderr": {"file": "%s"}}' "$json_here\\\\$1" >stderr.json
+  bh run --policy stderr.json "$probe" complain "said$1" 3
+}
+expect "stderr goes to a file" 3 "" stderr_to data.log
+expect "and is appended to it" 3 "" stderr_to data.log
+expect "both times" 0 "<saiddata.logsaiddata.log>" exactly cat data.log
+printf 'theirs' >other/log
+ln -s other/log link.log
+ln -s other link
+expect "a link is not followed" 125 "there is a link" stderr_to link.log
+expect "nor a folder's" 125 "there is a link" stderr_to 'link\\log'
+expect "nor one to a file that is not there" 125 "there is a link" stderr_to 'link\\new'
+expect "what it leads to is as it was" 0 "<theirs>" exactly cat other/log
+expect "and nothing was made" 1 "" test -e other/new
+expect "a folder is no file" 125 "cannot append" stderr_to data
+expect "a stream is none" 125 "for a stream" stderr_to data.log:s
+expect "--stderr does the same" 4 "" bh run --policy c.json --stderr flag.log "$probe" complain flagged 4
+expect "in the current folder" 0 "<flagged>" exactly cat flag.log
 
 # Limits of the job: enforced, or refused where the system keeps none, as wine does.
 printf '{"version": 1, "require": "C", "network": {"mode": "host"}, "limits": {"memory": "64MiB"}}' >memory.json
 printf '{"version": 1, "require": "C", "network": {"mode": "host"}, "limits": {"processes": 1}}' >processes.json
 printf '{"version": 1, "require": "C", "network": {"mode": "host"}, "limits": {"file_size": "1MiB"}}' >file-size.json
+printf '{"version": 1, "require": "C", "network": {"mode": "host"}, "limits": {"cpu_time": "1s"}}' >cpu.json
 limited() {
   local out
   out=$(bh run --policy "$@")
-  [[ $out == *"this system does not keep the limit"* || $out == refused* ]] || { echo "$out"; return 1; }
+  [[ $out == *"this system does not keep the limit"* || $out == refused* || $out == "" ]] || { echo "$out"; return 1; }
 }
 expect "control: memory without a limit" 0 "committed" run "$probe" commit 200
 expect "memory is limited or refused" 0 "" limited memory.json "$probe" commit 200
 expect "control: processes without a limit" 0 "started" run "$probe" started
 expect "processes are limited or refused" 0 "" limited processes.json "$probe" started
+expect "control: time without a limit" 0 "burnt" run "$probe" burn 2
+expect "time is limited or refused" 0 "" limited cpu.json "$probe" burn 2
+expect "the time is explained" 0 "1 s of time of all processes" bh explain --policy cpu.json "$probe"
 expect "the limits are explained" 0 "memory of the whole job: 67108864 bytes" bh explain --policy memory.json "$probe"
 expect "what a job has no limit for is refused" 125 "/limits/file_size" bh run --policy file-size.json "$probe" exit 0
 
@@ -170,13 +226,32 @@ printf '@echo off\r\necho batch [%%~1]\r\n' >server.cmd
 batch="Z:${folder//\//\\}\\work\\server.cmd"
 expect "a batch file is refused" 126 "batch" run "$batch" a
 expect "a checked one runs" 0 "batch [a b]" bh run --policy batch.json "$batch" "a b"
-for argument in 'a"b' 'a%b' 'a&b' 'a|b' 'a<b' 'a^b' 'a!b'; do
+# What only looks like more than a word.
+for argument in ' ' '   ' 'a,b;c=d' '*' 'a b c' '/c' '@x' '~' "it's"; do
+  expect "a checked one is given $argument" 0 "batch [$argument]" bh run --policy batch.json "$batch" "$argument"
+done
+for argument in 'a"b' 'a%b' 'a&b' 'a|b' 'a<b' 'a>b' 'a^b' 'a!b' 'a(b' 'a)b' '%PATH%' $'a\nb' $'a\rb' $'a\x1ab'; do
   expect "a checked one is not given $argument" 126 "batch" bh run --policy batch.json "$batch" "$argument"
 done
 # shellcheck disable=SC2016  # no variable
 for disguise in . ' ' '. .' ':s' '::$DATA'; do
   expect "a batch file in disguise is refused: $disguise" 126 "" bh run --policy batch.json "$batch$disguise" a
 done
+# A file that takes the quotes off lets a parenthesis end its own block, and another command begin.
+printf '@echo off\r\nif exist no-such-file (echo %%~1)\r\n' >block.cmd
+injected() { timeout 60 wine cmd /d /s /c "$here\\block.cmd" 'x) else (echo injected' 2>&1 </dev/null; }
+expect "control: a parenthesis is a command's end" 0 "injected" injected
+expect "a checked one is not given it" 126 "has a ')'" bh run --policy batch.json "$here\\block.cmd" 'x) else (echo injected'
+# The shell is the system's, whatever is called so.
+cp probe.exe cmd.exe
+printf '{"version": 1, "require": "C", "network": {"mode": "host"}, "command": {"batch_files": "checked"},
+  "env": {"set": {"ComSpec": "%s"}}}' "$json_here\\\\probe.exe" >comspec.json
+expect "ComSpec is not asked, nor the current folder" 0 "batch [line]" bh run --policy comspec.json "$batch" line
+rm cmd.exe
+mkdir 'a&b' 'a (b)'
+cp server.cmd 'a&b/' && cp server.cmd 'a (b)/'
+expect "a folder's name may be a command, too" 126 "has a '&'" bh run --policy batch.json "$here\\a&b\\server.cmd" x
+expect "one with parentheses is none" 0 "batch [x]" bh run --policy batch.json "$here\\a (b)\\server.cmd" x
 
 mkdir path
 cp probe.exe path/tool.exe
@@ -194,10 +269,21 @@ pathext() {
     "env": {"set": {"Path": "%s", "PATHEXT": "%s"}}}' "Z:${folder//\//\\\\}\\\\work\\\\path" "$1" >pathext.json
   bh run --policy pathext.json both argv x
 }
+refused_pathext() {
+  printf '{"version": 1, "require": "C", "network": {"mode": "host"},
+    "env": {"set": {"Path": "%s", "PATHEXT": ".BAT"}}}' "Z:${folder//\//\\\\}\\\\work\\\\path" >pathext.json
+  bh run --policy pathext.json both argv x
+}
 expect "PATHEXT's order counts" 0 "[x]" pathext '.COM;.BAT'
 expect "also the other way round" 0 "cmd" pathext '.BAT;.COM'
 expect "what PATHEXT doesn't name is not found" 127 "not in" pathext '.EXE'
 expect "what only the shell opens is not found" 127 "not in" pathext '.JS'
+expect "a bare name that leads to a batch file is refused" 126 "batch" refused_pathext
+# shellcheck disable=SC1003  # backslashes that are meant
+for entries in . '' ';;' '..\\work' '\\' 'Z:' 'Z:.' '%CD%' '"."'; do
+  printf '{"version": 1, "require": "C", "network": {"mode": "host"}, "env": {"set": {"PATH": "%s"}}}' "${entries//\"/\\\"}" >entries.json
+  expect "PATH=$entries does not lead to the current folder" 127 "not in" bh run --policy entries.json here argv x
+done
 expect "the current folder is not looked in" 127 "not in" bh run --policy path.json here argv x
 expect "a missing program is not found" 127 "no such file" run 'C:\no\such.exe'
 printf 'junk' >junk.exe
