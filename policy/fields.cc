@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "bulkhead/policy/command.h"
 #include "bulkhead/policy/compose.h"
 #include "bulkhead/policy/env_names.h"
 #include "bulkhead/policy/forms.h"
@@ -182,7 +183,9 @@ class Reader {
     if (!expanded.unset.empty()) {
       problem = absl::StrCat(expanded.unset, " is not set");
       help = HowToSet(expanded.unset);
-    } else if (const PathProblem found = NormalisePath(expanded.text, &grant.path, options_.platform);
+    } else if (const PathProblem found = expanded.too_long
+                                             ? PathProblem::kTooLong
+                                             : NormalisePath(expanded.text, &grant.path, options_.platform);
                found != PathProblem::kNone) {
       const bool is_expanded = HasVariable(text);
       problem = absl::StrCat(Quote(text), is_expanded ? ", once expanded, " : " ", PathProblemText(found));
@@ -332,6 +335,13 @@ class Reader {
     if (!expanded.unset.empty()) {
       return Wrong(entry, absl::StrCat(expanded.unset, " is not set; ", HowToSet(expanded.unset)));
     }
+    // Only what variables add is looked at: the rest is as long as the text, and is looked at when a server is started.
+    set_bytes_ += HasVariable(entry.string) ? expanded.text.size() : 0;
+    if (expanded.too_long || set_bytes_ > kEnvironmentBytesMax) {
+      return Wrong(entry,
+                   absl::StrCat("once expanded, is longer than ", kArgumentBytesMax, " bytes, or all together are ",
+                                "longer than ", kEnvironmentBytesMax, "; give its variables shorter values"));
+    }
     const std::string wrong = CheckEnvValue(expanded.text);
     if (!wrong.empty()) return Wrong(entry, absl::StrCat("once expanded, ", wrong));
     fields_.env.set[entry.key] = std::move(expanded.text);
@@ -400,6 +410,7 @@ class Reader {
   Mistakes& mistakes_;
   Draft draft_;
   PolicyFields& fields_ = draft_.fields;
+  std::size_t set_bytes_ = 0;  // of the values under env.set that have variables
 };
 
 void AddPaths(absl::string_view flag, const std::vector<std::string>& paths, std::vector<PathGrant>& grants,

@@ -16,7 +16,7 @@
 namespace bulkhead::policy {
 
 // How many entries a list or a map may have, also after composing.
-inline constexpr std::size_t kEntriesMax = 1024;
+inline constexpr std::size_t kEntriesMax = 256;
 
 // How values of a field compose.
 enum class Shape {

@@ -149,7 +149,8 @@ class Parser {
     if (!SkipSpace()) return false;
     if (open.children.empty() ? Take(end[0]) : Peek() == end[0]) {
       if (!open.children.empty()) ++at_;
-      return Close();
+      Close();
+      return true;
     }
     if (!open.children.empty()) {
       if (!Take(',')) return Unexpected(absl::StrCat("a comma or a \"", end, "\""));
@@ -190,12 +191,11 @@ class Parser {
 
   JsonValue* Add(JsonValue::Type type) {
     if (++values_ > kPolicyValuesMax) {
-      Refuse(absl::StrCat("holds more than ", kPolicyValuesMax, " values; is this the right file?"));
+      Refuse(absl::StrCat(
+          "holds more than ", kPolicyValuesMax,
+          " values; name a folder or a pattern for many, or write some into a file that this one extends"));
       return nullptr;
     }
-    const bool is_entry = !open_.empty() && open_.back()->type == JsonValue::Type::kArray;
-    if (is_entry && type != JsonValue::Type::kString && type != JsonValue::Type::kObject && !CountWrongEntry())
-      return nullptr;
     JsonValue* added = open_.empty() ? &root_ : &open_.back()->children.emplace_back();
     added->type = type;
     added->file = &file_;
@@ -205,13 +205,6 @@ class Parser {
       added->key_place = key_place_;
     }
     return added;
-  }
-
-  bool CountWrongEntry() {
-    if (++wrong_entries_ <= kWrongEntriesMax) return true;
-    return Refuse(absl::StrCat("holds more than ", kWrongEntriesMax,
-                               " numbers, lists or empty objects where a list of a policy has text; is this the right "
-                               "file?"));
   }
 
   bool Open(JsonValue::Type type) {
@@ -225,14 +218,11 @@ class Parser {
     return added != nullptr;
   }
 
-  bool Close() {
+  void Close() {
     JsonValue& closed = *open_.back();
     closed.children.shrink_to_fit();
     if (closed.type == JsonValue::Type::kObject) CheckDuplicates(closed);
-    const bool is_empty_object = closed.type == JsonValue::Type::kObject && closed.children.empty();
     open_.pop_back();
-    const bool is_entry = !open_.empty() && open_.back()->type == JsonValue::Type::kArray;
-    return !is_entry || !is_empty_object || CountWrongEntry();
   }
 
   void CheckDuplicates(const JsonValue& object) {
@@ -358,7 +348,6 @@ class Parser {
   std::string key_;
   Place key_place_;
   std::size_t values_ = 0;
-  std::size_t wrong_entries_ = 0;
 };
 
 // The place of text[at].

@@ -14,12 +14,10 @@
 
 namespace bulkhead::policy {
 
-// How many values one file may hold. A value takes some 150 bytes, its text two.
-inline constexpr std::size_t kPolicyValuesMax = 1u << 16;
-
-// How many entries of lists may be what no list of a policy has: numbers, true, false, null, lists and empty objects.
-// Such a text is no policy with a slip, and as a tree it would be a hundred times its own size.
-inline constexpr std::size_t kWrongEntriesMax = 256;
+// How many values one file may hold, members and items, lists and objects included: more than a person reviews. A value
+// takes up to 600 bytes until it is in the policy, and its text as few as three, so that this alone bounds what a text
+// of short entries takes (DESIGN.md, decision 32).
+inline constexpr std::size_t kPolicyValuesMax = 400;
 
 struct JsonValue {
   enum class Type : std::uint8_t { kNull, kBoolean, kInteger, kNumber, kString, kArray, kObject };
@@ -43,10 +41,9 @@ struct JsonValue {
 // "an object", "text", ...
 absl::string_view TypeName(JsonValue::Type type);
 
-// Nothing if the text is not JSON, is longer than kPolicyBytesMax or nests deeper than kPolicyNestingMax, or
-// has more values than the limits above; `mistakes`
-// then says why. A duplicate key or a NUL in a string is a mistake too, but the tree is given, so that the rest of it
-// can be checked. `file` must outlive the tree.
+// Nothing if the text is not JSON, is longer than kPolicyBytesMax, nests deeper than kPolicyNestingMax or holds more
+// values than kPolicyValuesMax; `mistakes` then says why. A duplicate key or a NUL in a string is a mistake too, but
+// the tree is given, so that the rest of it can be checked. `file` must outlive the tree.
 std::optional<JsonValue> ParseJson(const std::string& file, absl::string_view text, Mistakes& mistakes);
 
 }  // namespace bulkhead::policy

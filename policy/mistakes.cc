@@ -18,7 +18,9 @@ void Mistakes::Add(absl::string_view where, absl::string_view what) {
   std::string line = absl::StrCat(where, ": ", what);
   // A file that is extended twice has its mistakes once.
   if (std::find(lines_.begin(), lines_.end(), line) != lines_.end()) return;
-  if (lines_.size() < kMistakesMax) {
+  const bool fits = lines_.size() < kMistakesMax && bytes_ + line.size() <= kMistakeBytesMax;
+  if (lines_.empty() || (fits && left_out_ == 0)) {
+    bytes_ += line.size();
     lines_.push_back(std::move(line));
   } else {
     ++left_out_;

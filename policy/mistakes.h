@@ -11,8 +11,10 @@
 
 namespace bulkhead::policy {
 
-// How many are reported; the rest is counted.
+// How many are reported, and of how many bytes together; the rest is counted. The first is reported whatever its
+// length.
 inline constexpr std::size_t kMistakesMax = 200;
+inline constexpr std::size_t kMistakeBytesMax = 48u << 10;
 
 // Where something stands in a file. Both count from 1; a column is a character, as editors count.
 struct Place {
@@ -35,6 +37,7 @@ class Mistakes {
 
  private:
   std::vector<std::string> lines_;
+  std::size_t bytes_ = 0;  // of lines_
   std::size_t count_ = 0;
   std::size_t left_out_ = 0;
 };

@@ -1,11 +1,13 @@
 #include "bulkhead/policy/variables.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "bulkhead/policy/command.h"
 #include "bulkhead/policy/env_names.h"
 #include "bulkhead/policy/text.h"
 
@@ -74,7 +76,14 @@ Expanded Expand(absl::string_view text, const Variables& variables, const std::o
       expanded.unset = std::string(text.substr(at, end + 1 - at));
       return expanded;
     }
-    if (absl::StartsWith(name, "env:")) expanded.env_names.emplace_back(name.substr(4));
+    std::vector<std::string>& names = expanded.env_names;
+    if (absl::StartsWith(name, "env:") && std::find(names.begin(), names.end(), name.substr(4)) == names.end()) {
+      names.emplace_back(name.substr(4));
+    }
+    if (expanded.text.size() + (at - copied) + value->size() > kArgumentBytesMax) {
+      expanded.too_long = true;
+      return expanded;
+    }
     if (at == 0) expanded.leading_value = value;
     absl::StrAppend(&expanded.text, text.substr(copied, at - copied), *value);
     copied = end + 1;

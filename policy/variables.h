@@ -21,10 +21,12 @@ struct Expanded {
   std::string text;
   // What the variable that the text begins with stands for.
   std::optional<std::string> leading_value;
-  // The names that were read from the host's environment.
+  // The names that were read from the host's environment, each once.
   std::vector<std::string> env_names;
   // The first variable that is not set, as written: "${workspace}". The text is of no use then.
   std::string unset;
+  // With what its variables stand for it is longer than kArgumentBytesMax (command.h). The text is of no use then.
+  bool too_long = false;
 };
 
 // `text` has passed CheckVariables. `cache` is what ${cache} stands for. With `empty_is_unset`, as in paths, an empty

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "bulkhead/policy/command.h"
 #include "bulkhead/policy/variables.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -168,7 +169,21 @@ TEST_F(VariablesTest, StandForWhatWasGiven) {
   EXPECT_EQ(Expand("$5 and {x}").text, "$5 and {x}");
   EXPECT_EQ(Expand("${workspace}/a").leading_value, "/ws");
   EXPECT_EQ(Expand("/a/${workspace}").leading_value, std::nullopt);
-  EXPECT_THAT(Expand("${env:E}${env:E}").env_names, ElementsAre("E", "E"));
+  EXPECT_THAT(Expand("${env:E}${env:E}").env_names, ElementsAre("E"));
+}
+
+TEST_F(VariablesTest, WhatTheyStandForIsBounded) {
+  for (const bool whole : {true, false}) {
+    const std::string half(kArgumentBytesMax / 2, 'x');
+    variables_.env["E"] = whole ? half + half : half;
+    variables_.env["ONE"] = "x";
+    const std::string most = whole ? "a${env:E}" : "${env:E}a${env:E}";
+    ASSERT_EQ(kArgumentBytesMax % 2, 1u);
+    EXPECT_FALSE(Expand(most.substr(whole ? 1 : 0)).too_long);
+    EXPECT_FALSE(Expand(most).too_long);
+    EXPECT_EQ(Expand(most).text.size(), kArgumentBytesMax);
+    EXPECT_TRUE(Expand(most + "${env:ONE}").too_long);
+  }
 }
 
 TEST_F(VariablesTest, AreExpandedOnce) {

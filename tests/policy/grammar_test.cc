@@ -207,12 +207,12 @@ TEST(GrammarTest, TheNumberOfEntriesIsBounded) {
   };
   EXPECT_EQ(Parsed(File(list(kEntriesMax - 1))).filesystem.ro.size(), kEntriesMax - 1);
   EXPECT_EQ(Parsed(File(list(kEntriesMax))).filesystem.ro.size(), kEntriesMax);
-  EXPECT_THAT(ErrorOf(File(list(kEntriesMax + 1))), HasSubstr("/filesystem/ro: has more than 1024 entries"));
+  EXPECT_THAT(ErrorOf(File(list(kEntriesMax + 1))), HasSubstr("/filesystem/ro: has more than 256 entries"));
   // Also of two policies together, each of which is below.
   const ParseOptions options = HostWithFiles({{"/p/base.json", File(list(kEntriesMax)).text}});
   EXPECT_EQ(ErrorOf(File(R"("extends": ["base.json"], "filesystem": {"ro": ["/0"]})"), options), "(no error)");
   EXPECT_THAT(ErrorOf(File(R"("extends": ["base.json"], "filesystem": {"ro": ["/new"]})"), options),
-              HasSubstr("files.json:1: /filesystem/ro/0: is one entry too many; no more than 1024 can come together"));
+              HasSubstr("files.json:1: /filesystem/ro/0: is one entry too many; no more than 256 can come together"));
 }
 
 // Every line of the table is read: a policy that says everything, from INTERFACE's example, keeps every value.

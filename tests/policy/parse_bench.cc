@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "bulkhead/policy/policy.h"
+#include "tests/policy/dense_policies.h"
 #include "tests/policy/large_policy.h"
 
 namespace bulkhead::policy {
@@ -35,6 +36,7 @@ bool Parse(const std::string& name, const std::string& text) {
   options.variables.home = "/home/u";
   options.variables.tmp = "/tmp";
   options.variables.cache_root = "/home/u/.cache/bulkhead";
+  options.variables.env = {{"PLACE", "/env/place"}, {"WORD", "word"}};
   const absl::StatusOr<Policy> policy = ParsePolicy({name, text}, options);
   if (!policy.ok()) std::fprintf(stderr, "%s\n", std::string(policy.status().message()).c_str());
   return policy.ok();
@@ -67,6 +69,10 @@ int Run(const std::string& preset) {
   std::string comments = "{\"version\": 1}";
   while (comments.size() < 1000000) comments += "// and more words\n";
   Throughput("comments", comments);
+  // Small, and of short entries only, to which the promise is not meant.
+  for (const Dense& dense : DensePolicies()) {
+    if (dense.is_policy) Throughput(dense.name.substr(0, 40).c_str(), dense.Text(dense.entries_max));
+  }
   return 0;
 }
 

@@ -122,6 +122,22 @@ TEST(MistakesTest, TheRestIsCounted) {
   EXPECT_THAT(std::string(mistakes.ToStatus().message()), EndsWith("\n(1 more mistakes are not shown)"));
 }
 
+TEST(MistakesTest, TheirBytesAreBoundedToo) {
+  const auto report = [](std::size_t more) {
+    Mistakes mistakes;
+    mistakes.Add("/", std::string(kMistakeBytesMax / 2 - 3, 'x'));
+    mistakes.Add("/", std::string(kMistakeBytesMax / 2 - 3 + more, 'y'));
+    mistakes.Add("/", "");
+    return std::string(mistakes.ToStatus().message());
+  };
+  EXPECT_THAT(report(0), EndsWith("y\n(1 more mistakes are not shown)"));
+  // What follows one that was left out is left out too: they are in the order of the text.
+  EXPECT_THAT(report(1), EndsWith("x\n(2 more mistakes are not shown)"));
+  Mistakes mistakes;
+  mistakes.Add("/", std::string(kMistakeBytesMax * 2, 'x'));
+  EXPECT_THAT(std::string(mistakes.ToStatus().message()), EndsWith("xxx"));
+}
+
 TEST(PathsTest, Normalise) {
   std::string normal;
   EXPECT_EQ(NormalisePath("/a//b/./c/", &normal), PathProblem::kNone);

@@ -16,7 +16,7 @@ const bySchema = new Ajv({ strict: true, strictTypes: false, strictRequired: fal
 const BEYOND_A_SCHEMA = [
   /is not set; /, /once expanded/, /can't be extended/, /is extended by itself/, /levels deep/, /one policy too many/,
   /is not (in )?what was extended/, /makes backoff_initial longer/, /"[0-9]+[A-Za-z]+" is out of range/,
-  /is pinned already/, /never passes from the host/, /is longer than [0-9]+ bytes/, /\/cwd\/allow: is empty/,
+  /is pinned already/, /never passes from the host/, /is longer than [0-9]+ bytes/, /holds more than [0-9]+ values/, /\/cwd\/allow: is empty/,
   /"[0-9]{18,}[A-Za-z]+" is not a (size|duration)/,
 ];
 
