@@ -4,6 +4,7 @@
 #define BULKHEAD_CLI_EXPLAIN_H_
 
 #include <string>
+#include <vector>
 
 #include "bulkhead/cli/output.h"
 #include "bulkhead/cli/prepare.h"
@@ -19,6 +20,11 @@ std::string ExplainJson(const Prepared& prepared);
 
 // Where the field is said: "files.json:7", "preset:node:12", "--network"; "default" when nowhere.
 std::string OriginOf(const policy::PolicyFields& policy, const std::string& pointer);
+
+// The denied calls that all tiers of the plan have in common, and what `variant` has besides.
+std::vector<launcher::DeniedCalls> DeniedInEveryTier(const launcher::LaunchPlan& plan);
+std::vector<launcher::DeniedCalls> DeniedOnlyThere(const launcher::LaunchPlan& plan,
+                                                   const launcher::PlanVariant& variant);
 
 // Where a variable of the server's environment comes from: "the host (preset:node:60)", "--env", "files.json:7", or of
 // a secret "the host's variable GITHUB_TOKEN (files.json:7)", "the file ...", "descriptor 5 ...".

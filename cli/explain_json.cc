@@ -75,7 +75,11 @@ Json SyscallsJson(const Prepared& prepared) {
   json["profile"] = Text(ProfileWord(policy.syscall_profile));
   json["allow"] = policy.syscalls_allow;
   json["deny"] = policy.syscalls_deny;
-  json["denied"] = prepared.plan.denied_calls();
+  json["denied"] = Json::object();
+  for (const launcher::DeniedCalls& denied : DeniedInEveryTier(prepared.plan)) {
+    Json& calls = json["denied"][denied.error];
+    for (const std::string& call : denied.calls) calls.push_back(call);
+  }
   return json;
 }
 
@@ -93,6 +97,14 @@ Json VariantJson(const launcher::PlanVariant& variant) {
     json["layers"].push_back(std::move(item));
   }
   json["weakened"] = variant.report.weakened;
+  json["denied"] = Json::array();
+  for (const launcher::DeniedCalls& denied : variant.denied) {
+    Json item;
+    item["error"] = denied.error;
+    item["by"] = denied.by;
+    item["calls"] = denied.calls;
+    json["denied"].push_back(std::move(item));
+  }
   json["steps"] = Json::array();
   for (const launcher::StepDescription& step : variant.steps) {
     Json item;

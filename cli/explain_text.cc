@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -150,28 +152,35 @@ Rows EndingRows(const Prepared& prepared) {
 
 // How a call that the policy allows is refused all the same, by a guard or by what the policy denies: "EPERM for
 // chmod(mode & 06000)". Empty when it isn't.
-std::string StillDenied(const std::string& name, const std::map<std::string, std::vector<std::string>>& denied) {
-  for (const auto& [error, calls] : denied) {
-    for (const std::string& call : calls) {
-      if (call == name || absl::StartsWith(call, absl::StrCat(name, "("))) return absl::StrCat(error, " for ", call);
+std::string StillDenied(const std::string& name, const std::vector<launcher::DeniedCalls>& all) {
+  for (const launcher::DeniedCalls& denied : all) {
+    for (const std::string& call : denied.calls) {
+      if (call == name || absl::StartsWith(call, absl::StrCat(name, "("))) {
+        return absl::StrCat(denied.error, " for ", call);
+      }
     }
   }
   return "";
 }
 
+std::string ListWords(const std::string& list) { return absl::StrCat(list, " (built in)"); }
+
 Rows SyscallRows(const Prepared& prepared) {
   const policy::PolicyFields& policy = *prepared.policy;
   Rows rows;
-  for (auto [error, calls] : prepared.plan.denied_calls()) {
-    std::sort(calls.begin(), calls.end());
-    rows.push_back({error, absl::StrJoin(calls, ", ")});
-  }
-  for (const std::string& name : policy.syscalls_deny) {
-    rows.push_back({"denied", name, OriginOf(policy, absl::StrCat("/syscalls/deny/", name))});
+  const std::vector<launcher::DeniedCalls> all = DeniedInEveryTier(prepared.plan);
+  for (const launcher::DeniedCalls& denied : all) {
+    if (denied.by != "policy") {
+      rows.push_back({denied.error, ListWords(denied.by), absl::StrJoin(denied.calls, ", ")});
+      continue;
+    }
+    for (const std::string& call : denied.calls) {
+      rows.push_back({denied.error, OriginOf(policy, absl::StrCat("/syscalls/deny/", call)), call});
+    }
   }
   for (const std::string& name : policy.syscalls_allow) {
     const std::string origin = OriginOf(policy, absl::StrCat("/syscalls/allow/", name));
-    const std::string still = StillDenied(name, prepared.plan.denied_calls());
+    const std::string still = StillDenied(name, all);
     rows.push_back({"allowed after all", name,
                     still.empty() ? origin : absl::StrCat(origin, ", but refused all the same: ", still)});
   }
@@ -185,11 +194,15 @@ const char* FilesHeading(const launcher::LaunchPlan& plan) {
   return "files (nothing else exists or can be opened)";
 }
 
-void AppendVariant(const launcher::PlanVariant& variant, bool first, bool steps, Page* page) {
+void AppendVariant(const launcher::LaunchPlan& plan, const launcher::PlanVariant& variant, bool steps, Page* page) {
+  const bool first = &variant == &plan.variants().front();
   Rows rows;
   for (const launcher::LayerReport& layer : variant.report.layers) {
     rows.push_back({layer.name, std::string(LayerStateWord(layer.state)), layer.does});
     if (!layer.does_not.empty()) rows.push_back({"", "", absl::StrCat("does not: ", layer.does_not)});
+  }
+  for (const launcher::DeniedCalls& denied : DeniedOnlyThere(plan, variant)) {
+    rows.push_back({denied.error, ListWords(denied.by), absl::StrJoin(denied.calls, ", ")});
   }
   for (const std::string& weakened : variant.report.weakened) rows.push_back({"weakened", "", weakened});
   const absl::string_view tier = policy::TierName(variant.report.tier);
@@ -204,6 +217,25 @@ void AppendVariant(const launcher::PlanVariant& variant, bool first, bool steps,
 }
 
 }  // namespace
+
+std::vector<launcher::DeniedCalls> DeniedInEveryTier(const launcher::LaunchPlan& plan) {
+  std::vector<launcher::DeniedCalls> common = plan.variants().front().denied;
+  for (const launcher::PlanVariant& variant : plan.variants()) {
+    common.erase(std::remove_if(common.begin(), common.end(),
+                                [&](const auto& denied) { return !absl::c_linear_search(variant.denied, denied); }),
+                 common.end());
+  }
+  return common;
+}
+
+std::vector<launcher::DeniedCalls> DeniedOnlyThere(const launcher::LaunchPlan& plan,
+                                                   const launcher::PlanVariant& variant) {
+  const std::vector<launcher::DeniedCalls> common = DeniedInEveryTier(plan);
+  std::vector<launcher::DeniedCalls> rest;
+  absl::c_copy_if(variant.denied, std::back_inserter(rest),
+                  [&](const auto& denied) { return !absl::c_linear_search(common, denied); });
+  return rest;
+}
 
 std::string ExplainText(const Prepared& prepared, bool steps, const Style& style) {
   const policy::PolicyFields& policy = *prepared.policy;
@@ -223,7 +255,7 @@ std::string ExplainText(const Prepared& prepared, bool steps, const Style& style
                             OriginOf(policy, "/syscalls/profile"), ")"),
                SyscallRows(prepared), "none: there is no filter here");
   for (const launcher::PlanVariant& variant : prepared.plan.variants()) {
-    AppendVariant(variant, &variant == &prepared.plan.variants().front(), steps, &page);
+    AppendVariant(prepared.plan, variant, steps, &page);
   }
   Rows notes;
   for (const std::string& warning : policy.warnings) notes.push_back({warning});

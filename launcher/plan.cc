@@ -393,15 +393,18 @@ class PlanMaker {
     for (const std::string& warning : context_.layout.warnings) plan_.hints_.push_back(warning);
   }
 
-  void DescribeDeniedCalls() {
+  std::vector<DeniedCalls> Denied(FilterSet set) const {
     const policy::PolicyFields& policy = context_.policy;
-    FilterSet set = SetOf(FilterName::kBaseline);
-    if (policy.syscall_profile == policy::SyscallProfile::kStrict) set |= SetOf(FilterName::kStrict);
-    // The other guards are not in every tier; the layers speak of them.
-    if (context_.identity.other_than_caller()) set |= SetOf(FilterName::kSetidGuard);
-    for (const DeniedCall& denied : PolicyFilter(set, policy.syscalls_allow, policy.syscalls_deny).Describe()) {
-      plan_.denied_calls_[denied.error].push_back(denied.call);
+    std::map<std::pair<std::string, std::string>, std::vector<std::string>> by_error_and_list;
+    for (DeniedCall& denied : PolicyFilter(set, policy.syscalls_allow, policy.syscalls_deny).Describe()) {
+      by_error_and_list[{denied.error, denied.by}].push_back(std::move(denied.call));
     }
+    std::vector<DeniedCalls> all;
+    for (auto& [key, calls] : by_error_and_list) {
+      std::sort(calls.begin(), calls.end());
+      all.push_back({key.first, key.second, std::move(calls)});
+    }
+    return all;
   }
 
   PlacedFilter Place(FilterSet set, std::string words) {
@@ -438,13 +441,16 @@ class PlanMaker {
     return {std::move(words), at, static_cast<std::uint32_t>(view.count)};
   }
 
-  // One filter, since installing each costs as much as a few hundred system calls.
-  PlacedFilter Filter(const VariantKind& kind) {
+  struct FilterParts {
     FilterSet set = 0;
     std::string words;
-    const auto add = [&set, &words](FilterName name, absl::string_view word) {
-      set |= SetOf(name);
-      absl::StrAppend(&words, words.empty() ? "" : "; ", word);
+  };
+  // What is installed as one filter, since installing each costs as much as a few hundred system calls.
+  FilterParts FilterPartsOf(const VariantKind& kind) const {
+    FilterParts parts;
+    const auto add = [&parts](FilterName name, absl::string_view word) {
+      parts.set |= SetOf(name);
+      absl::StrAppend(&parts.words, parts.words.empty() ? "" : "; ", word);
     };
     const int abi = kind.landlock ? context_.features.landlock_abi : 0;
     add(FilterName::kBaseline, "the baseline list");
@@ -461,7 +467,7 @@ class PlanMaker {
       add(FilterName::kSupervisorGuard, "limits and priorities of other processes");
       if (abi < kSignalScopeAbi) add(FilterName::kSignalGuard, "signals to the keeper and the jail init");
     }
-    return Place(set, std::move(words));
+    return parts;
   }
 
   // A folder of its own, since the host's /tmp and $HOME can't be covered in these tiers.
@@ -537,7 +543,8 @@ class PlanMaker {
       variant.private_folder = folders.home;
       AddInitStepsWithoutJail(steps);
     }
-    server.filter = Filter(kind);
+    const FilterParts filter = FilterPartsOf(kind);
+    server.filter = Place(filter.set, filter.words);
     if (kind.landlock) {
       const std::vector<wire::Offset> private_folders =
           folders.home != 0 ? std::vector<wire::Offset>{folders.home} : std::vector<wire::Offset>{};
@@ -557,6 +564,7 @@ class PlanMaker {
     PlanVariant described;
     described.report = MakeReport(kind, context_.policy, context_.layout, context_.features, server.cgroup);
     described.steps = steps.Finish(variant);
+    if (describe_steps_) described.denied = Denied(filter.set);
     const std::string head = ReportJsonHead(described.report, context_.program.path);
     variant.report = writer_.Text(head);
     variant.report_bytes = static_cast<std::uint32_t>(head.size());
@@ -614,7 +622,6 @@ class PlanMaker {
     plan_.command_ = context_.command;
     plan_.stderr_rules_ = context_.policy.stderr_rules;
     plan_.term_grace_ = term_grace;
-    if (describe_steps_) DescribeDeniedCalls();
     plan_.bytes_ = writer_.Finish(plan);
     return std::move(plan_);
   }

@@ -7,7 +7,6 @@
 #define BULKHEAD_LAUNCHER_PLAN_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,9 +48,22 @@ struct StepDescription {
   std::string origin;  // "files.json:7", or empty for what every plan has
 };
 
+// The system calls that one list refuses with one errno.
+struct DeniedCalls {
+  std::string error;               // "EPERM"
+  std::string by;                  // "baseline", "setid_guard" …; "policy" for /syscalls/deny
+  std::vector<std::string> calls;  // sorted; a rule on arguments is written out: "ioctl(TIOCSTI)"
+
+  friend bool operator==(const DeniedCalls& a, const DeniedCalls& b) {
+    return a.error == b.error && a.by == b.by && a.calls == b.calls;
+  }
+};
+
 struct PlanVariant {
   EnforcementReport report;
-  std::vector<StepDescription> steps;  // empty without PlanOptions::describe_steps
+  // Both empty without PlanOptions::describe_steps; what is denied also where there is no filter.
+  std::vector<StepDescription> steps;
+  std::vector<DeniedCalls> denied;  // each call once, by errno and list
 };
 
 // Who makes and starts a plan. The table is in backend.cc.
@@ -109,9 +121,6 @@ class LaunchPlan {
   // Between SIGTERM and SIGKILL: the policy's, or in run mode a second where it sets none. Nothing where there is no
   // SIGTERM.
   std::optional<absl::Duration> term_grace() const { return term_grace_; }
-  // The system calls that are refused in every tier, by errno ("EPERM"). Empty without PlanOptions::describe_steps, and
-  // where there is no filter.
-  const std::map<std::string, std::vector<std::string>>& denied_calls() const { return denied_calls_; }
   BackendName backend() const { return backend_; }
   // What the portable backend adds; null in a plan of another one.
   const PosixPlan* posix() const { return posix_.get(); }
@@ -136,7 +145,6 @@ class LaunchPlan {
   std::vector<std::string> hints_;
   std::string command_line_;
   std::optional<absl::Duration> term_grace_;
-  std::map<std::string, std::vector<std::string>> denied_calls_;
 };
 
 // Errors (the message says what was tried, on what, why not, and what would help):

@@ -58,11 +58,11 @@ std::vector<DeniedCall> DescribeList(const FilterList& list) {
       if (rule.condition_count != 0) absl::StrAppend(&call, "(", rule.what, ")");
       // Rules that differ in a detail only, such as one for each half of a pointer, read the same.
       bool seen = std::any_of(denied.begin(), denied.end(), [&](const DeniedCall& d) { return d.call == call; });
-      if (!seen) denied.push_back({call, ErrorName(rule.error)});
+      if (!seen) denied.push_back({call, ErrorName(rule.error), list.name});
     }
   }
-  if (list.refuses_unknown) denied.push_back({"any call newer than Linux 7.0", ErrorName(ENOSYS)});
-  denied.push_back({"any call of another architecture, such as i386", ErrorName(ENOSYS)});
+  if (list.refuses_unknown) denied.push_back({"any call newer than Linux 7.0", ErrorName(ENOSYS), list.name});
+  denied.push_back({"any call of another architecture or ABI, such as i386 and x32", ErrorName(ENOSYS), list.name});
   return denied;
 }
 

@@ -70,6 +70,7 @@ std::vector<NumberedCall> NativeCalls();
 struct DeniedCall {
   std::string call;
   std::string error;
+  std::string by;  // the list: "baseline", "setid_guard"; "policy" for what a policy denies
 };
 std::vector<DeniedCall> DescribeFilter(FilterName name);
 

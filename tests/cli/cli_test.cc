@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <ostream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -597,7 +598,65 @@ TEST_F(CliTest, ExplainSaysWhatAGuardKeepsRefusing) {
     EXPECT_THAT(Unwrapped(out), HasSubstr(line + " allowed"));
   }
   EXPECT_THAT(Unwrapped(out), HasSubstr("allowed after all keyctl " + policy + ":1 "));
-  EXPECT_THAT(out, HasSubstr("keyctl   " + policy)) << "columns as wide as what is in them";
+  // Columns are as wide as what is in them, and begin at one place.
+  const auto column = [&](const std::string& name) {
+    const std::size_t line = out.rfind("  allowed after all  " + name);
+    return line == std::string::npos ? line : out.find(policy, line) - line;
+  };
+  EXPECT_EQ(column("openat2"), column("keyctl"));
+  EXPECT_LT(column("keyctl"), 80u);
+}
+
+// Each rule has its errno and who made it: a list of ours, or a line of the policy.
+TEST_F(CliTest, ExplainSaysWhoRefusesEachSystemCall) {
+  const std::string policy = home_.Write("deny.json", R"({"version": 1, "extends": ["preset:default"], "require": "B",
+    "syscalls": {
+      "deny": ["umask",
+               "keyctl"]}})");
+  const std::vector<std::string> words = {"explain", "--policy", policy, "/bin/true"};
+  const std::string text = Unwrapped(Bulkhead(words).out);
+  EXPECT_THAT(text, HasSubstr("system calls denied (baseline, default) "));
+  EXPECT_THAT(text, HasSubstr(" EPERM " + policy + ":3 umask "));
+  EXPECT_THAT(text, Not(HasSubstr(":4 keyctl"))) << "refused anyway, with an errno that callers know";
+  for (const auto& [error, calls] : std::map<std::string, std::vector<std::string>>{
+           {"EPERM", {"ioctl(TIOCSTI)", "ioctl(TIOCLINUX)", "clone(any CLONE_NEW* flag)", "ptrace"}},
+           {"ENOSYS",
+            {"keyctl", "clone3", "any call newer than Linux 7.0",
+             "any call of another architecture or ABI, such as i386 and x32"}},
+           {"EAFNOSUPPORT", {"socket(other than AF_UNIX, AF_INET, AF_INET6, AF_NETLINK)"}}}) {
+    const std::string head = " " + error + " baseline (built in) ";
+    const std::size_t start = text.find(head);
+    ASSERT_NE(start, std::string::npos) << error;
+    const std::string line = text.substr(start, text.find("(built in)", start + head.size()) - start);
+    for (const std::string& call : calls) EXPECT_THAT(line, HasSubstr(call));
+  }
+  // Only without namespaces is there a list against sockets.
+  const std::size_t tier_b = text.find("tier B");
+  ASSERT_NE(tier_b, std::string::npos);
+  EXPECT_THAT(text.substr(tier_b), HasSubstr("EACCES sockets_none (built in) socket "));
+  EXPECT_THAT(text.substr(tier_b), HasSubstr("EPERM supervisor_guard (built in) "));
+  EXPECT_THAT(text.substr(0, tier_b), Not(HasSubstr("EACCES")));
+
+  const nlohmann::json json =
+      nlohmann::json::parse(Bulkhead({"explain", "--json", "--policy", policy, "/bin/true"}).out, nullptr, false);
+  ASSERT_TRUE(json.is_object());
+  EXPECT_EQ(json["origins"]["/syscalls/deny/umask"], policy + ":3");
+  ASSERT_EQ(json["tiers"].size(), 2u);
+  std::set<std::string> lists[2];
+  for (const int tier : {0, 1}) {
+    std::set<std::string> calls;
+    for (const nlohmann::json& denied : json["tiers"][tier]["denied"]) {
+      lists[tier].insert(denied["by"].get<std::string>());
+      for (const nlohmann::json& call : denied["calls"]) EXPECT_TRUE(calls.insert(call).second) << call;
+      if (denied["by"] == "policy") EXPECT_EQ(denied["calls"], nlohmann::json({"umask"}));
+    }
+    EXPECT_THAT(calls, testing::Contains("umask"));
+  }
+  EXPECT_THAT(lists[0], AllOf(testing::Contains("baseline"), testing::Contains("policy")));
+  EXPECT_THAT(lists[1], testing::IsSupersetOf(lists[0]));
+  EXPECT_THAT(lists[1], AllOf(testing::Contains("sockets_none"), testing::Contains("supervisor_guard")));
+  EXPECT_THAT(json["syscalls"]["denied"]["EPERM"], testing::Contains("umask"));
+  EXPECT_FALSE(json["syscalls"]["denied"].contains("EACCES"));
 }
 
 TEST_F(CliTest, ThePolicyOfTheDocumentationIsFine) {

@@ -130,9 +130,11 @@ TEST(PolicyFilterTest, IsDescribed) {
     EXPECT_TRUE(calls.insert(denied.call).second) << denied.call;
     if (denied.call == "mkdirat") {
       EXPECT_EQ(denied.error, "EPERM");
+      EXPECT_EQ(denied.by, "policy");
     }
     if (denied.call == "shmget") {
       EXPECT_EQ(denied.error, "ENOSYS");
+      EXPECT_EQ(denied.by, "strict");
     }
   }
   EXPECT_THAT(calls, testing::AllOf(Contains("mkdirat"), Contains("shmget"), Contains("ptrace"),
