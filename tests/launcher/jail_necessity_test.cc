@@ -95,6 +95,28 @@ class NecessityTest : public testing::Test {
       });
     };
   }
+  std::vector<BpfInstruction> FilterOf(const Jail& jail) const {
+    std::vector<BpfInstruction> filter;
+    absl::StatusOr<LaunchPlan> plan = MakePlan(host_, jail, Probe({"cwd"}));
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    if (!plan.ok()) return filter;
+    PlanEditor editor(*plan);
+    editor.ForEachStep([&](const wire::Step& step) {
+      if (step.kind != StepKind::kSeccomp) return;
+      const auto* first = editor.At<BpfInstruction>(step.seccomp.filter);
+      filter.assign(first, first + step.seccomp.count);
+    });
+    EXPECT_FALSE(filter.empty());
+    return filter;
+  }
+  static Change UseFilter(const std::vector<BpfInstruction>& filter) {
+    return [filter](PlanEditor& plan) {
+      const wire::Offset at = plan.Append(filter.data(), filter.size() * sizeof(BpfInstruction));
+      plan.ForEachStep([&](wire::Step& step) {
+        if (step.kind == StepKind::kSeccomp) step.seccomp = {at, static_cast<std::uint32_t>(filter.size())};
+      });
+    };
+  }
   static Change DropNamespace(std::uint32_t flag) {
     return [flag](PlanEditor& plan) { plan.DropNamespace(flag); };
   }
@@ -353,6 +375,36 @@ TEST_F(NecessityTest, TheStrictFilterKeepsTheServerFromWhatFewProgramsNeed) {
   jail.more = R"(,"syscalls": {"profile": "strict"})";
   EXPECT_THAT(Run(jail, attack, {}), DeniedWith(ENOSYS));
   EXPECT_THAT(Run(jail, attack, {DropFilter(FilterName::kStrict)}), Succeeded());
+}
+
+// What a policy names is compiled into the one filter, so that what is exchanged here is that filter for the one of the
+// same plan without the entry.
+TEST_F(NecessityTest, TheCallsThatThePolicyDeniesAreRefusedByItsEntry) {
+  const Words call = Probe({"syscall", std::to_string(SYS_umask), "18"});
+  for (const char* profile : {"baseline", "strict"}) {
+    for (const Tier tier : {Tier::kA, Tier::kB}) {
+      Jail jail = InTier(tier), other = InTier(tier);
+      jail.more = absl::StrCat(R"(,"syscalls": {"deny": ["umask"], "profile": ")", profile, "\"}");
+      other.more = absl::StrCat(R"(,"syscalls": {"profile": ")", profile, "\"}");
+      EXPECT_THAT(Run(jail, call, {UseFilter(FilterOf(other))}), Succeeded());
+      EXPECT_THAT(Run(jail, call, {}), DeniedWith(EPERM));
+      EXPECT_THAT(Run(jail, call, {UseFilter(FilterOf(jail))}), DeniedWith(EPERM))
+          << "the exchange itself does nothing";
+    }
+  }
+}
+
+TEST_F(NecessityTest, TheCallsThatThePolicyAllowsAreRefusedWithoutItsEntry) {
+  const Words call = Probe({"syscall", std::to_string(SYS_keyctl), "0", "-3", "0"});
+  for (const char* profile : {"baseline", "strict"}) {
+    for (const Tier tier : {Tier::kA, Tier::kB}) {
+      Jail jail = InTier(tier), other = InTier(tier);
+      jail.more = absl::StrCat(R"(,"syscalls": {"allow": ["keyctl"], "profile": ")", profile, "\"}");
+      other.more = absl::StrCat(R"(,"syscalls": {"profile": ")", profile, "\"}");
+      EXPECT_THAT(Run(jail, call, {UseFilter(FilterOf(other))}), DeniedWith(ENOSYS));
+      EXPECT_THAT(Run(jail, call, {}), Succeeded());
+    }
+  }
 }
 
 TEST_F(NecessityTest, TheSetidGuardKeepsSetuidRootFilesFromTheDisk) {
