@@ -94,7 +94,10 @@ class JailMaker {
 
   // Inside a granted tree everything is there already: its paths in the jail are those of the host.
   bool IsThere(const std::string& path) const {
-    return made_.count(path) != 0 || path.empty() || path == "/" || layout_.GrantFor(path) != nullptr;
+    // A private folder inside a granted one is mounted over what the host has there.
+    const auto is_it = [&path](const PrivateFolder& folder) { return folder.path == path; };
+    return made_.count(path) != 0 || path.empty() || path == "/" || layout_.GrantFor(path) != nullptr ||
+           absl::c_any_of(layout_.folders, is_it);
   }
 
   void Folder(const std::string& path, std::uint32_t mode = 0755) {

@@ -295,6 +295,27 @@ std::vector<Case> FieldsTest::MachineCases() const {
   };
 }
 
+// Where a person's home lies below /tmp, as here, it is private inside the host's /tmp, and what is granted in it is
+// mounted over that.
+TEST_F(FieldsTest, APrivateHomeMayLieInTheHostsTmp) {
+  const TemporaryFolder beside;
+  chmod(beside.path().c_str(), 0755);
+  const std::string seen = beside.Write("file", "beside the home"), unseen = Write("plain", "in the home");
+  ASSERT_THAT(unseen, ::testing::StartsWith("/tmp/"));
+  Json policy = LeastPolicy();
+  policy["filesystem"]["tmp"] = "host";
+  policy["filesystem"]["ro"] = List({note_});
+  Case one;
+  for (const auto& [path, answer] :
+       std::map<std::string, std::string>{{seen, "beside the home"}, {note_, "the note"}, {unseen, "ENOENT"}}) {
+    one.words = {probe_, "read", path};
+    EXPECT_THAT(Run(policy, one), HasSubstr(answer)) << path;
+  }
+  policy["filesystem"]["home"] = "ro";
+  one.words = {probe_, "read", unseen};
+  EXPECT_THAT(Run(policy, one), HasSubstr("in the home"));
+}
+
 TEST_F(FieldsTest, EachOneMakesADifference) {
   std::vector<Case> cases = Cases();
   for (std::vector<Case>& more : std::vector<std::vector<Case>>{FileCases(), MachineCases()}) {
