@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "bulkhead/policy/ceiling.h"
@@ -76,6 +77,12 @@ void NarrowAndRecord(const Draft& ceiling, Draft& draft, Mistakes& mistakes) {
     if (before.at(pointer) == value) continue;
     const auto said = ceiling.fields.origins.find(pointer);
     draft.fields.origins[pointer] = said != ceiling.fields.origins.end() ? said->second : ceiling.fields.name;
+  }
+  // What a ceiling adds, since it takes away.
+  for (const auto& [pointer, said] : ceiling.fields.origins) {
+    if (absl::StartsWith(pointer, "/syscalls/deny/") || absl::StartsWith(pointer, "/command/args/deny/")) {
+      draft.fields.origins.emplace(pointer, said);
+    }
   }
 }
 
