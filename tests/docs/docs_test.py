@@ -291,6 +291,15 @@ def known_fields(place):
     return fields
 
 
+def holds(tree, field):
+    """Whether a policy says something of the field."""
+    for key in field:
+        if not isinstance(tree, dict) or key not in tree:
+            return False
+        tree = tree[key]
+    return True
+
+
 class TheTestItself(unittest.TestCase):
     """Each rule is first shown to catch its breach."""
 
@@ -361,6 +370,10 @@ class Documentation(unittest.TestCase):
         page = read(os.path.join(project_root(), "docs/policy.md"))
         missing = [".".join(field) for field in fields if "`%s`" % ".".join(field) not in page]
         self.assertEqual(missing, [])
+        examples = [from_jsonc(block.text) for block in blocks(page) if block.kind in ("json", "jsonc")]
+        without = [".".join(field) for field in fields if not any(holds(example, field) for example in examples)]
+        # An example that is refused would be none; a list of addresses does nothing yet.
+        self.assertEqual(without, ["network.allow"])
 
 
 if __name__ == "__main__":
