@@ -40,12 +40,23 @@ bool BecomeOrdinaryUser() {
   return setgroups(0, nullptr) == 0 && setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0;
 }
 
+// Whether the process waits, and does not end by the signal.
+bool Catches(pid_t pid, int signal) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind("SigCgt:", 0) == 0) return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;
+  }
+  return false;
+}
+
 // The signals whose time has come; how long to wait before the next look.
-int SendSignals(pid_t pid, const std::string& file, std::vector<std::pair<std::string, int>>* signals) {
+int SendSignals(pid_t pid, const Invocation& invocation, bool has_output,
+                std::vector<std::pair<std::string, int>>* signals) {
   if (signals->empty()) return kHangMilliseconds;
-  std::ifstream in(file);
+  std::ifstream in(invocation.signals_file);
   const std::string text((std::istreambuf_iterator<char>(in)), {});
   while (!signals->empty() && text.find(signals->front().first + "\n") != std::string::npos) {
+    if ((invocation.signals_after_output && !has_output) || !Catches(pid, signals->front().second)) break;
     kill(pid, signals->front().second);
     signals->erase(signals->begin());
   }
@@ -59,7 +70,7 @@ bool ReadBoth(int out_fd, int err_fd, pid_t pid, const Invocation& invocation, R
   std::vector<std::pair<std::string, int>> signals = invocation.signals;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kHangMilliseconds);
   while (fds[0].fd >= 0 || fds[1].fd >= 0) {
-    const int ready = poll(fds, 2, SendSignals(pid, invocation.signals_file, &signals));
+    const int ready = poll(fds, 2, SendSignals(pid, invocation, !result->out.empty(), &signals));
     if (ready < 0 || (ready == 0 && std::chrono::steady_clock::now() > deadline)) return false;
     for (int i = 0; i < 2; ++i) {
       if (fds[i].fd < 0 || fds[i].revents == 0) continue;
@@ -93,6 +104,8 @@ Result RunBulkhead(const Invocation& invocation) {
   if (pid == 0) {
     if (chdir(invocation.cwd.c_str()) != 0) _exit(200);
     setpgid(0, 0);
+    // A shell that started the tests in the background has SIGINT ignored, and what it starts keeps it so.
+    for (const auto& [when, number] : invocation.signals) signal(number, SIG_DFL);
     dup2(in[0], 0);
     dup2(stdout_fd, 1);
     dup2(err[1], 2);
