@@ -18,8 +18,8 @@ struct Invocation {
   std::vector<int> closed;        // of 0, 1 and 2
   bool as_ordinary_user = false;  // when the test runs as root
   std::string stdout_path;        // instead of a pipe; may be a terminal
-  // Sent to it, each once that is a line of the file, in order, and when the process catches it. `signals_after_output`:
-  // and has written something to stdout.
+  // Sent to it, each once that is a line of the file, in order, and when the process catches it.
+  // `signals_after_output`: and has written something to stdout.
   bool signals_after_output = false;
   std::vector<std::pair<std::string, int>> signals;
   std::string signals_file;
