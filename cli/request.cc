@@ -98,20 +98,17 @@ absl::Status ChoosePolicy(const Flags& flags, const Host& host, Request* request
   return absl::OkStatus();
 }
 
-absl::Status TakeFromHost(const std::vector<std::string>& names, const Host& host,
-                          std::map<std::string, std::string>* env) {
+absl::Status CheckHostHas(const std::vector<std::string>& names, const Flags& flags, const Host& host) {
   for (const std::string& name : names) {
-    const auto found = std::find_if(host.env.begin(), host.env.end(), [&name](const auto& entry) {
+    if (flags.env.count(name) != 0)
+      return absl::InvalidArgumentError(absl::StrCat("--env sets ", Quote(name), " twice"));
+    const bool is_there = std::any_of(host.env.begin(), host.env.end(), [&name](const auto& entry) {
       return kPlatform == policy::Platform::kWindows ? absl::EqualsIgnoreCase(entry.first, name) : entry.first == name;
     });
-    if (found == host.env.end()) {
-      return absl::InvalidArgumentError(
-          "--env without a \"=\" names a variable of bulkhead's own environment, and what was given is none; write "
-          "NAME=VALUE, or set it there (it is not repeated here, since it may be a value whose name was forgotten)");
-    }
-    if (!env->emplace(name, found->second).second) {
-      return absl::InvalidArgumentError(absl::StrCat("--env sets ", Quote(name), " twice"));
-    }
+    if (is_there) continue;
+    return absl::InvalidArgumentError(
+        "--env without a \"=\" names a variable of bulkhead's own environment, and what was given is none; write "
+        "NAME=VALUE, or set it there (it is not repeated here, since it may be a value whose name was forgotten)");
   }
   return absl::OkStatus();
 }
@@ -122,8 +119,9 @@ absl::Status MakeAdditions(const Flags& flags, const Host& host, policy::Additio
   if (!status.ok()) return status;
   additions->network = flags.network;
   additions->env = flags.env;
-  status = TakeFromHost(flags.env_names, host, &additions->env);
+  status = CheckHostHas(flags.env_names, flags, host);
   if (!status.ok()) return status;
+  additions->inherit = flags.env_names;
   additions->require = flags.require;
   if (!flags.stderr_to.has_value()) return absl::OkStatus();
   absl::StatusOr<policy::StderrRules> rules = ParseStderr(*flags.stderr_to, host);

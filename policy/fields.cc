@@ -449,6 +449,17 @@ void Add(const Additions& additions, Draft& draft, Mistakes& mistakes) {
     fields.env.set[name] = value;
     draft.env_names_of_set.erase(name);
   }
+  for (const std::string& name : additions.inherit) {
+    std::string wrong = CheckText(Form::kEnvName, name);
+    if (wrong.empty()) wrong = CheckText(Form::kEnvGlob, name);
+    if (!wrong.empty()) {
+      mistakes.Add("--env", wrong);
+      continue;
+    }
+    fields.env.inherit.push_back(FoldEnvName(name, draft.platform));
+    fields.env.set.erase(name);
+    draft.env_names_of_set.erase(name);
+  }
   if (additions.network == NetworkMode::kAllowlist) {
     mistakes.Add("--network", "\"allowlist\" is not enforced yet; write none or host");
   }

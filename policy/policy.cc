@@ -48,6 +48,7 @@ void RecordAdditions(const Additions& additions, std::map<std::string, std::stri
   if (additions.require.has_value()) origins["/require"] = "--require";
   if (additions.stderr_rules.has_value()) origins["/stderr"] = "--stderr";
   for (const auto& [name, value] : additions.env) origins[absl::StrCat("/env/set/", name)] = "--env";
+  for (const std::string& name : additions.inherit) origins[absl::StrCat("/env/inherit/", name)] = "--env";
 }
 
 // What a ceiling may change and explain shows on a line of its own, as text.

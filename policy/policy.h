@@ -189,6 +189,7 @@ struct Additions {
   std::vector<std::string> ro, rw;  // absolute paths
   std::optional<NetworkMode> network;
   std::map<std::string, std::string> env;
+  std::vector<std::string> inherit;  // names, no patterns; held to the rules of env.inherit, and taken out of env.set
   std::optional<Tier> require;
   std::optional<StderrRules> stderr_rules;
 };

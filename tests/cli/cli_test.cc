@@ -341,6 +341,26 @@ TEST_F(CliTest, AVariableOfTheHostPassesWhenItIsNamed) {
   EXPECT_THAT(explained.out, AllOf(HasSubstr("CANARY"), Not(HasSubstr(kCanary))));
   const std::string ceiling = home_.Write("ceiling.json", R"({"version": 1, "filesystem": {"rx": [":runtime"]}})");
   EXPECT_EQ(run({"run", "--ceiling", ceiling, "--env", "CANARY"}).out, "") << "a ceiling still narrows";
+  const std::string set = home_.Write(
+      "set.json", R"({"version": 1, "extends": ["preset:default"], "env": {"set": {"CANARY": "of the policy"}}})");
+  EXPECT_EQ(run({"run", "--policy", set}).out, "of the policy");
+  EXPECT_EQ(run({"run", "--policy", set, "--env", "CANARY"}).out, kCanary) << "what is asked for by name wins";
+}
+
+// By name neither: what makes the server run other code has to be written out.
+TEST_F(CliTest, WhatNeverPassesFromTheHostCannotBeNamedEither) {
+  Invocation invocation;
+  invocation.env = {{"HOME", home_.path()}, {"PATH", "/usr/bin:/bin"}, {"NODE_OPTIONS", kCanary}, {"F", "() { :; }"}};
+  const auto run = [&](const std::string& variable) {
+    invocation.words = {"run", "--env", variable, "/bin/sh", "-c", "printf %s \"$NODE_OPTIONS$F\""};
+    return RunBulkhead(invocation);
+  };
+  EXPECT_EQ(run("NODE_OPTIONS=" + std::string(kCanary)).out, kCanary);  // control: written out
+  const Result refused = run("NODE_OPTIONS");
+  EXPECT_EQ(refused.exit_code, 125);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("\"NODE_OPTIONS\" never passes from the host"), Not(HasSubstr(kCanary))));
+  EXPECT_EQ(run("F").out, "") << "a shell function by its value";
 }
 
 TEST_F(CliTest, StderrCanBeDiscardedOrAppendedToAFile) {

@@ -161,7 +161,7 @@ TEST(RequestTest, EveryPathIsMadeAbsolute) {
   EXPECT_EQ(request.options.additions.stderr_rules->mode, policy::StderrMode::kFile);
 }
 
-TEST(RequestTest, AVariableWithoutAValueHasTheHosts) {
+TEST(RequestTest, AVariableWithoutAValueIsOneOfTheHosts) {
   Host host = HostInProject();
   host.env["TOKEN"] = "of the host";
   Flags flags = FlagsFor("server");
@@ -169,8 +169,8 @@ TEST(RequestTest, AVariableWithoutAValueHasTheHosts) {
   flags.env_names = {"TOKEN"};
   const absl::StatusOr<Request> request = MakeRequest(flags, host);
   ASSERT_TRUE(request.ok()) << request.status();
-  EXPECT_THAT(request->options.additions.env,
-              ElementsAre(testing::Pair("A", "1"), testing::Pair("TOKEN", "of the host")));
+  EXPECT_THAT(request->options.additions.env, ElementsAre(testing::Pair("A", "1")));
+  EXPECT_THAT(request->options.additions.inherit, ElementsAre("TOKEN"));
   flags.env_names = {"A"};
   host.env["A"] = "2";
   EXPECT_EQ(MakeRequest(flags, host).status().message(), "--env sets A twice");

@@ -395,13 +395,15 @@ TEST(CeilingTest, NarrowsWhatWasAddedOnTheCommandLine) {
   options.additions.rw = {"/a/x", "/b"};
   options.additions.network = NetworkMode::kHost;
   options.additions.env = {{"A", "1"}, {"B", "1"}};
+  options.additions.inherit = {"A", "C"};
   options.additions.require = Tier::kC;
   options.additions.stderr_rules = StderrRules{StderrMode::kFile, "/b/log"};
   const PolicyFields fields = Parsed(File(""), options);
   EXPECT_THAT(fields.filesystem.ro, IsEmpty());
   EXPECT_THAT(PathsOf(fields.filesystem.rw), ElementsAre("/a/x"));
   EXPECT_EQ(fields.network, NetworkMode::kNone);
-  EXPECT_EQ(fields.env.set.size(), 1u);
+  EXPECT_EQ(fields.env.set.size(), 0u) << "A is to have the host's value, B is not granted";
+  EXPECT_THAT(fields.env.inherit, ElementsAre("A"));
   EXPECT_EQ(fields.require, Tier::kA);
   EXPECT_EQ(fields.stderr_rules.mode, StderrMode::kInherit);
 }
