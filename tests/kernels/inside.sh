@@ -69,7 +69,7 @@ within() {
   while ! "$@"; do
     left=$((left - 1))
     [ "$left" -gt 0 ] || return 1
-    usleep 100000
+    usleep 100000 # a shell can't wait for another's process or for a cgroup to go, only ask again
   done
 }
 

@@ -95,15 +95,15 @@ TEST_F(FileSystemTest, ALoopEnds) {
 // ---- Beneath a folder
 
 TEST_F(FileSystemTest, BeneathAFolderLinksMayOnlyStayInside) {
-  const std::string folder = host_.Folder("work");
-  host_.File("work/inside/file", "");
+  const std::string folder = host_.Folder("tree");
+  host_.File("tree/inside/file", "");
   host_.File("outside/file", "");
-  host_.Link("inside", "work/stays");
-  host_.Link("../outside", "work/leaves");
-  host_.Link(host_ / "outside", "work/jumps");
-  host_.Link("inside/../..", "work/climbs");
-  host_.Link(host_ / "work/inside", "work/names");
-  host_.Link("../work/inside", "work/returns");
+  host_.Link("inside", "tree/stays");
+  host_.Link("../outside", "tree/leaves");
+  host_.Link(host_ / "outside", "tree/jumps");
+  host_.Link("inside/../..", "tree/climbs");
+  host_.Link(host_ / "tree/inside", "tree/names");
+  host_.Link("../tree/inside", "tree/returns");
   EXPECT_TRUE(ResolvePathBeneath(folder, folder).ok());
   EXPECT_TRUE(ResolvePathBeneath(folder + "/inside/file", folder).ok());
   for (const char* name : {"/stays/file", "/names/file", "/returns/file"}) {

@@ -35,7 +35,8 @@ class JailCgroupTest : public JailTest {
     place_.mount = Mount();
     std::string folder = absl::StrCat(place_.mount, "/test-of-bulkhead.XXXXXX");
     if (place_.mount.empty() || mkdtemp(folder.data()) == nullptr) {
-      GTEST_SKIP() << "a mount of cgroup v2 that may be written";
+      // Without one no group can be made, and nothing here has anything to look at.
+      GTEST_SKIP() << "missing: a mount of cgroup v2 in which this user may make groups";
     }
     place_.folder = folder;
     place_.why_not = "it has no controllers";

@@ -184,8 +184,8 @@ TEST_P(RootJailTest, ASetuidFileInAWriteGrantIsARefusal) {
 }
 
 TEST_P(RootJailTest, WhatOnlyRootCanRunIsNotSearchedForSetuidFiles) {
-  const std::string closed = host_.Folder("closed"), folder = host_.Folder("closed/work");
-  const std::string file = host_.File("closed/work/tool", "#!/bin/sh\n");
+  const std::string closed = host_.Folder("closed"), folder = host_.Folder("closed/data");
+  const std::string file = host_.File("closed/data/tool", "#!/bin/sh\n");
   ASSERT_EQ(chmod(file.c_str(), 04755), 0);
   Jail jail = Closed();
   jail.rw = {folder};
