@@ -260,8 +260,9 @@ class FaultTest : public JailTest {
       jail.hide = {host_ / "work/.env"};
     }
     absl::StatusOr<LaunchPlan> plan = MakePlan(host_, jail, {host_.probe(), "exit", "7"});
-    if (plan.ok()) EXPECT_EQ(plan->cgroup_folder(), place_.folder);
-    if (plan.ok()) RenamePrivateFolders(plan->mutable_bytes_for_test());
+    if (!plan.ok()) return plan;
+    EXPECT_EQ(plan->cgroup_folder(), place_.folder);
+    RenamePrivateFolders(plan->mutable_bytes_for_test());
     return plan;
   }
 
