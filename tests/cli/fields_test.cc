@@ -280,7 +280,7 @@ std::vector<Case> FieldsTest::MachineCases() const {
   const Words say = {"/bin/sh", "-c", "echo a word >&2"};
   return {
       {"/limits/memory", {}, "/limits/memory", "64MiB", {probe_, "memory", std::to_string(64 << 20)}, "ENOMEM", "ok"},
-      {"/limits/processes", {}, "/limits/processes", 17, {probe_, "limit", "NPROC"}, "17", "ok"},
+      {"/limits/processes", {}, "/limits/processes", 17, {probe_, "forkbomb", "17"}, "EAGAIN", "ok"},
       {"/limits/open_files", {}, "/limits/open_files", 20, {probe_, "openfiles", "30"}, "EMFILE", "ok 30"},
       {"/limits/file_size",
        {{"filesystem", {{"rw", List({project_})}}}},
