@@ -72,7 +72,7 @@ class Composer {
 
  private:
   void Add(const JsonValue& value, absl::string_view what) {
-    mistakes_.Add(*value.file, value.place, value.pointer, what);
+    mistakes_.Add(*value.file, value.place, value.Pointer(), what);
   }
 
   std::optional<JsonValue> LoadExtended(const JsonValue& item, const std::string& name, const std::string& identity) {

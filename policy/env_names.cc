@@ -51,6 +51,15 @@ constexpr absl::string_view kInjection[] = {
     // The way out of Linux into Windows.
     "WSL_INTEROP"};
 
+// So that most entries need no more than a look at their first character.
+constexpr bool AllBeginWithThemselves() {
+  for (const absl::string_view entry : kInjection) {
+    if (entry.empty() || entry[0] == '*' || entry[0] == '?') return false;
+  }
+  return true;
+}
+static_assert(AllBeginWithThemselves());
+
 // npm reads its options from the environment without regard to case and with '-' as '_' (npm's config(7)).
 constexpr absl::string_view kNpmPrefix = "npm_config_";
 constexpr absl::string_view kNpmInjection[] = {"browser",      "editor",       "git",   "globalconfig", "init_module",
@@ -65,9 +74,8 @@ constexpr absl::string_view kRunsOtherCode = "makes other programs run other cod
 constexpr absl::string_view kCredential = "holds a credential";
 
 absl::string_view WhyNpmNever(absl::string_view name) {
-  std::string option = absl::AsciiStrToLower(name);
-  if (!absl::StartsWith(option, kNpmPrefix)) return "";
-  option.erase(0, kNpmPrefix.size());
+  if (!absl::StartsWithIgnoreCase(name, kNpmPrefix)) return "";
+  std::string option = absl::AsciiStrToLower(name.substr(kNpmPrefix.size()));
   std::replace(option.begin(), option.end(), '-', '_');
   // _auth, _authToken, _password; and the same for one registry: //registry.example/:_authToken.
   if (absl::StartsWith(option, "_") || absl::StartsWith(option, "//")) return kCredential;
@@ -90,8 +98,9 @@ std::string FoldEnvName(absl::string_view name, Platform platform) {
 
 absl::string_view WhyNeverInherited(absl::string_view name, bool ignore_case) {
   const std::string folded = ignore_case ? absl::AsciiStrToUpper(name) : std::string(name);
+  if (folded.empty()) return "";
   for (const absl::string_view entry : kInjection) {
-    if (GlobMatches(entry, folded)) return kRunsOtherCode;
+    if (entry[0] == folded[0] && GlobMatches(entry, folded)) return kRunsOtherCode;
   }
   return WhyNpmNever(name);
 }

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <initializer_list>
 #include <limits>
-#include <set>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "bulkhead/policy/command.h"
@@ -61,25 +62,21 @@ class GrantList {
   // At most `more` will be added.
   GrantList(std::vector<PathGrant>& grants, std::size_t more) : grants_(grants) {
     grants_.reserve(grants_.size() + more);
-    sorted_.reserve(grants_.size() + more);
-    for (std::size_t i = 0; i < grants_.size(); ++i) sorted_.insert(Find(grants_[i].path), i);
+    places_.reserve(grants_.size() + more);
+    for (std::size_t i = 0; i < grants_.size(); ++i) places_.emplace(grants_[i].path, i);
   }
 
-  void Add(PathGrant grant) {
-    const auto there = Find(grant.path);
-    if (there != sorted_.end() && grants_[*there].path == grant.path) return Unite(grants_[*there], grant);
-    sorted_.insert(there, grants_.size());
+  void Add(PathGrant&& grant) {
     grants_.push_back(std::move(grant));
+    const auto [there, is_new] = places_.emplace(grants_.back().path, grants_.size() - 1);
+    if (is_new) return;
+    Unite(grants_[there->second], grants_.back());
+    grants_.pop_back();
   }
 
  private:
-  std::vector<std::size_t>::iterator Find(const std::string& path) {
-    return std::lower_bound(sorted_.begin(), sorted_.end(), path,
-                            [this](std::size_t i, const std::string& p) { return grants_[i].path < p; });
-  }
-
   std::vector<PathGrant>& grants_;
-  std::vector<std::size_t> sorted_;  // places in grants_, by path
+  absl::flat_hash_map<absl::string_view, std::size_t> places_;  // by path; grants_ never moves, as there is room
 };
 
 using EnvNames = std::map<std::string, std::vector<std::string>>;
@@ -133,7 +130,7 @@ class Reader {
   }
 
   void Wrong(const JsonValue& value, absl::string_view what) {
-    mistakes_.Add(*value.file, value.place, value.pointer, what);
+    mistakes_.Add(*value.file, value.place, value.Pointer(), what);
   }
   static std::string PlaceOf(const JsonValue& value) { return absl::StrCat(Origin(value), ":", value.place.column); }
   static std::string Origin(const JsonValue& value) { return absl::StrCat(*value.file, ":", value.place.line); }
@@ -165,7 +162,8 @@ class Reader {
     const JsonValue* list = At(path);
     if (list == nullptr) return;
     out.clear();
-    std::set<absl::string_view> known;
+    absl::flat_hash_set<absl::string_view> known;
+    known.reserve(list->children.size());
     for (const JsonValue& item : list->children) {
       if (known.insert(item.string).second) out.push_back(item.string);
     }
@@ -220,9 +218,11 @@ class Reader {
   void Paths(std::initializer_list<absl::string_view> path, std::vector<std::string>& out) {
     const JsonValue* list = At(path);
     if (list == nullptr) return;
+    absl::flat_hash_set<std::string> known;
+    known.reserve(list->children.size());
     for (const JsonValue& item : list->children) {
-      const std::optional<PathGrant> grant = Path(item, item.string);
-      if (grant.has_value() && std::find(out.begin(), out.end(), grant->path) == out.end()) out.push_back(grant->path);
+      std::optional<PathGrant> grant = Path(item, item.string);
+      if (grant.has_value() && known.insert(grant->path).second) out.push_back(std::move(grant->path));
     }
   }
 
@@ -415,6 +415,7 @@ class Reader {
 
 void AddPaths(absl::string_view flag, const std::vector<std::string>& paths, std::vector<PathGrant>& grants,
               Draft& draft, Mistakes& mistakes) {
+  if (paths.empty()) return;
   GrantList list(grants, paths.size());
   for (const std::string& path : paths) {
     PathGrant grant;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "bulkhead/policy/env_names.h"
+#include "bulkhead/policy/glob.h"
 #include "bulkhead/policy/paths.h"
 #include "bulkhead/policy/policy.h"
 #include "bulkhead/policy/syscall_names.h"
@@ -60,21 +61,21 @@ bool IsNameCharacter(char c) { return absl::ascii_isalnum(static_cast<unsigned c
 
 // On Windows a path without a drive passes here: the presets name some of Linux's. It is no grant there.
 std::string CheckPath(absl::string_view text, Platform platform) {
-  const std::string quoted = Quote(text);
+  const auto quoted = [text] { return Quote(text); };
   if (text.empty()) return "is empty; write the full path or start it with ${workspace}";
-  if (HasControlCharacter(text)) return absl::StrCat(quoted, " has a control character; take it out");
-  if (absl::StartsWith(text, "~")) return absl::StrCat(quoted, " is not absolute; write ${home} for \"~\"");
-  if (text.front() == ':') return absl::StrCat(quoted, " is not a path; \":runtime\" goes in /filesystem/rx");
+  if (HasControlCharacter(text)) return absl::StrCat(quoted(), " has a control character; take it out");
+  if (absl::StartsWith(text, "~")) return absl::StrCat(quoted(), " is not absolute; write ${home} for \"~\"");
+  if (text.front() == ':') return absl::StrCat(quoted(), " is not a path; \":runtime\" goes in /filesystem/rx");
   const bool windows = platform == Platform::kWindows;
   if (text.front() != '/' && !absl::StartsWith(text, "${") && !(windows && BeginsWithDrive(text))) {
-    return absl::StrCat(quoted, " is not absolute; write the full path or start it with ${workspace}");
+    return absl::StrCat(quoted(), " is not absolute; write the full path or start it with ${workspace}");
   }
   std::string wrong = CheckVariables(text);
   if (!wrong.empty()) return wrong;
-  if (HasDotDot(text)) return absl::StrCat(quoted, " has a \"..\" component; write the path that is meant");
+  if (HasDotDot(text)) return absl::StrCat(quoted(), " has a \"..\" component; write the path that is meant");
   const std::size_t end = text.find('}');
   if (text.front() == '$' && end + 1 < text.size() && text[end + 1] != '/' && !(windows && text[end + 1] == '\\')) {
-    return absl::StrCat(quoted, " goes on after its variable without a slash; write ",
+    return absl::StrCat(quoted(), " goes on after its variable without a slash; write ",
                         Quote(absl::StrCat(text.substr(0, end + 1), "/", text.substr(end + 1))),
                         " or give the whole path");
   }
@@ -136,9 +137,7 @@ std::string CheckEnvName(absl::string_view text) {
 }
 
 std::string CheckEnvGlob(absl::string_view text) {
-  std::string letters;
-  std::copy_if(text.begin(), text.end(), std::back_inserter(letters), [](char c) { return c != '*' && c != '?'; });
-  if (letters.size() == text.size()) {
+  if (!IsGlob(text)) {
     std::string wrong = CheckEnvName(text);
     if (!wrong.empty()) return wrong;
     const absl::string_view why = WhyNeverInherited(text, /*ignore_case=*/false);
@@ -146,6 +145,8 @@ std::string CheckEnvGlob(absl::string_view text) {
     return absl::StrCat(Quote(text), " never passes from the host, since it ", why,
                         "; give it a value of its own in /env/set");
   }
+  std::string letters;
+  std::copy_if(text.begin(), text.end(), std::back_inserter(letters), [](char c) { return c != '*' && c != '?'; });
   if (!letters.empty() && !IsEnvName(letters)) {
     return absl::StrCat(Quote(text), " is not a name or pattern; write one such as \"LC_*\"");
   }
@@ -153,9 +154,11 @@ std::string CheckEnvGlob(absl::string_view text) {
 }
 
 std::string CheckHostPort(absl::string_view text) {
-  const std::string wrong = absl::StrCat(Quote(text), " is not a host and a port; write \"api.example.com:443\"");
+  const auto wrong = [text] {
+    return absl::StrCat(Quote(text), " is not a host and a port; write \"api.example.com:443\"");
+  };
   const std::size_t colon = text.rfind(':');
-  if (colon == absl::string_view::npos) return wrong;
+  if (colon == absl::string_view::npos) return wrong();
   absl::string_view host = text.substr(0, colon);
   std::uint32_t port = 0;
   const absl::string_view digits = text.substr(colon + 1);
@@ -167,11 +170,11 @@ std::string CheckHostPort(absl::string_view text) {
     const bool is_v6 = absl::StrContains(host, ':') && AllOf(host, [](char c) {
                          return absl::ascii_isxdigit(static_cast<unsigned char>(c)) || c == ':' || c == '.';
                        });
-    return is_v6 ? "" : wrong;
+    return is_v6 ? "" : wrong();
   }
   const bool valid = !host.empty() && host.size() <= kHostBytesMax && host.front() != '-' && host.front() != '.' &&
                      AllOf(host, [](char c) { return IsNameCharacter(c) || c == '-' || c == '.'; });
-  return valid ? "" : wrong;
+  return valid ? "" : wrong();
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "bulkhead/policy/grammar.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -139,7 +140,9 @@ class Checker {
     if (root.Member("version") == nullptr) {
       mistakes_.Add(*root.file, root.place, "/version", "is missing; write \"version\": 1");
     }
+    const auto within = Here();
     for (JsonValue& member : root.children) {
+      member.within = within;
       const Field* field = Find(kHead, member.key);
       if (field == nullptr) field = Find(kPolicy, member.key);
       in_without_ = member.key == "without";
@@ -170,6 +173,8 @@ class Checker {
     return keys;
   }
 
+  std::shared_ptr<const std::string> Here() const { return std::make_shared<const std::string>(pointer_); }
+
   void Add(const JsonValue& value, absl::string_view what) { mistakes_.Add(*value.file, value.place, pointer_, what); }
 
   bool CheckType(const JsonValue& value, JsonValue::Type type, absl::string_view help) {
@@ -180,7 +185,7 @@ class Checker {
 
   // `field` is null when none of `fields` and `more_fields` has the member's name.
   void CheckMember(JsonValue& member, const Field* field, Fields fields, Fields more_fields = {}) {
-    Within within(pointer_, PointerToken(member.key));
+    Within token(pointer_, PointerToken(member.key));
     if (field != nullptr) return CheckField(member, *field);
     const std::vector<absl::string_view> known = AllKeys(fields, more_fields);
     std::string help;
@@ -198,7 +203,11 @@ class Checker {
 
   void CheckObject(JsonValue& value, Fields fields) {
     if (!CheckType(value, JsonValue::Type::kObject, "write {...}")) return;
-    for (JsonValue& member : value.children) CheckMember(member, Find(fields, member.key), fields);
+    const auto within = Here();
+    for (JsonValue& member : value.children) {
+      member.within = within;
+      CheckMember(member, Find(fields, member.key), fields);
+    }
   }
 
   void CheckField(JsonValue& value, const Field& field) {
@@ -210,10 +219,7 @@ class Checker {
       case Shape::kList:
         if (!CheckType(value, JsonValue::Type::kArray, "write [...], also around a single one")) break;
         if (!CheckLength(value)) break;
-        for (std::size_t i = 0; i < value.children.size(); ++i) {
-          Within within(pointer_, absl::StrCat(i));
-          CheckValue(value.children[i], field);
-        }
+        CheckItems(value, field);
         break;
       case Shape::kMap:
         CheckMap(value, field);
@@ -225,6 +231,15 @@ class Checker {
     if (mistakes_.count() == before) CheckEnforced(value);
   }
 
+  void CheckItems(JsonValue& value, const Field& field) {
+    const auto within = Here();
+    for (JsonValue& item : value.children) {
+      item.within = within;
+      Within token(pointer_, absl::AlphaNum(item.index).Piece());
+      CheckValue(item, field);
+    }
+  }
+
   bool CheckLength(const JsonValue& value) {
     if (value.children.size() <= kEntriesMax) return true;
     Add(value, absl::StrCat("has more than ", kEntriesMax, " entries; name a folder or a pattern for many"));
@@ -233,8 +248,10 @@ class Checker {
 
   void CheckMap(JsonValue& value, const Field& field) {
     if (!CheckType(value, JsonValue::Type::kObject, "write {\"NAME\": ...}") || !CheckLength(value)) return;
+    const auto within = Here();
     for (JsonValue& member : value.children) {
-      Within within(pointer_, PointerToken(member.key));
+      member.within = within;
+      Within token(pointer_, PointerToken(member.key));
       const std::string wrong = CheckText(field.key_form, member.key, platform_);
       if (!wrong.empty()) mistakes_.Add(*member.file, member.key_place, pointer_, wrong);
       CheckValue(member, field);
@@ -254,7 +271,6 @@ class Checker {
   }
 
   void CheckValue(JsonValue& value, const Field& field) {
-    value.pointer = pointer_;
     if (value.type == JsonValue::Type::kObject && !field.fields.empty()) return CheckScalarObject(value, field);
     switch (field.form) {
       case Form::kFlag:
@@ -294,15 +310,15 @@ class Checker {
   }
 
   void CheckCount(const JsonValue& value, const Field& field) {
-    const std::string range = absl::StrCat("a whole number from ", field.min, " to ", field.max);
+    const auto range = [&field] { return absl::StrCat("a whole number from ", field.min, " to ", field.max); };
     if (value.type == JsonValue::Type::kInteger) {
       if (value.integer < field.min || value.integer > field.max) {
-        Add(value, absl::StrCat(value.integer, " is out of range; write ", range));
+        Add(value, absl::StrCat(value.integer, " is out of range; write ", range()));
       }
     } else if (value.type == JsonValue::Type::kNumber) {
-      Add(value, absl::StrCat("is not a whole number; write ", range));
+      Add(value, absl::StrCat("is not a whole number; write ", range()));
     } else {
-      CheckType(value, JsonValue::Type::kInteger, absl::StrCat("write ", range, ", without quotes"));
+      CheckType(value, JsonValue::Type::kInteger, absl::StrCat("write ", range(), ", without quotes"));
     }
   }
 
@@ -322,10 +338,13 @@ class Checker {
   }
 
   void CheckChoice(const JsonValue& value, const Field& field) {
-    const std::string all = absl::StrCat("one of ", absl::StrJoin(field.choices, ", "));
-    if (!CheckType(value, JsonValue::Type::kString, absl::StrCat("write ", all))) return;
     const auto& choices = field.choices;
-    if (std::find(choices.begin(), choices.end(), value.string) != choices.end()) return;
+    if (value.type == JsonValue::Type::kString &&
+        std::find(choices.begin(), choices.end(), value.string) != choices.end()) {
+      return;
+    }
+    const std::string all = absl::StrCat("one of ", absl::StrJoin(choices, ", "));
+    if (!CheckType(value, JsonValue::Type::kString, absl::StrCat("write ", all))) return;
     const std::string near_miss = NearMiss(value.string, {choices.begin(), choices.end()});
     Add(value,
         absl::StrCat(Quote(value.string), " is not ", all, "; ",

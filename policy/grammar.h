@@ -44,7 +44,7 @@ absl::Span<const Field> PolicyFieldTable();
 // what follows.
 enum class Unenforced { kRefuse, kAccept };
 
-// Adds every mistake in one file's tree to `mistakes`, and gives each scalar its JSON pointer.
+// Adds every mistake in one file's tree to `mistakes`, and tells each value where it stands.
 void CheckGrammar(JsonValue& root, Platform platform, Unenforced unenforced, Mistakes& mistakes);
 
 }  // namespace bulkhead::policy

@@ -203,6 +203,8 @@ class Parser {
     if (!open_.empty() && open_.back()->type == JsonValue::Type::kObject) {
       added->key = std::move(key_);
       added->key_place = key_place_;
+    } else if (!open_.empty()) {
+      added->index = static_cast<int>(open_.back()->children.size()) - 1;
     }
     return added;
   }
@@ -412,6 +414,11 @@ const JsonValue* JsonValue::Member(absl::string_view name) const {
 
 JsonValue* JsonValue::Member(absl::string_view name) {
   return const_cast<JsonValue*>(static_cast<const JsonValue*>(this)->Member(name));
+}
+
+std::string JsonValue::Pointer() const {
+  if (within == nullptr) return "";
+  return index < 0 ? absl::StrCat(*within, "/", PointerToken(key)) : absl::StrCat(*within, "/", index);
 }
 
 absl::string_view TypeName(JsonValue::Type type) {

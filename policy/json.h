@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,18 +25,22 @@ struct JsonValue {
 
   const JsonValue* Member(absl::string_view name) const;
   JsonValue* Member(absl::string_view name);
+  // Where it stands in its file, as a JSON pointer: put together when a message asks. CheckGrammar has seen the tree.
+  std::string Pointer() const;
 
   Type type = Type::kNull;
   bool boolean = false;
   Place place;
   Place key_place;  // of a member
+  int index = -1;   // of an item in its list
   std::string key;
   // kInteger, which is never negative; all other numbers are kNumber, and no policy uses them.
   std::uint64_t integer = 0;
   std::string string;
   std::vector<JsonValue> children;    // items, or members in the order of the text
   const std::string* file = nullptr;  // the name given to ParseJson
-  std::string pointer;                // where it stands in the file; filled in by CheckGrammar for scalars
+  // The JSON pointer of the list or object that it stands in, shared by all in there; filled in by CheckGrammar.
+  std::shared_ptr<const std::string> within;
 };
 
 // "an object", "text", ...

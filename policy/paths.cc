@@ -99,6 +99,7 @@ bool HasSlash(absl::string_view text, Platform platform) {
 }
 
 bool HasDotDot(absl::string_view path) {
+  if (!absl::StrContains(path, "..")) return false;
   const bool windows = BeginsWithDrive(path);
   for (const absl::string_view component : absl::StrSplit(path, absl::ByAnyChar(windows ? "/\\" : "/"))) {
     if (component == "..") return true;
