@@ -99,16 +99,24 @@ as() {
 }
 groups_left() { find "$groups" -maxdepth 1 -name "bulkhead-*" | wc -l; }
 no_groups_left() { [ "$(groups_left)" -eq 0 ]; }
-# pids WORDS: of all processes that have them in their command line.
+# pids WORDS: of all processes that have them in their command line, but for those that busybox's timeout leaves to watch the
+# clock, for up to a second after its command has ended.
 pids() {
   for process in /proc/[0-9]*; do
-    case $(tr '\0' ' ' <"$process/cmdline") in *"$1"*) [ "${process#/proc/}" = $$ ] || echo "${process#/proc/}" ;; esac
+    case $(tr '\0' ' ' <"$process/cmdline") in "timeout "*) ;; *"$1"*) [ "${process#/proc/}" = $$ ] || echo "${process#/proc/}" ;; esac
   done 2>/dev/null
 }
 # shellcheck disable=SC2046 # none or many
 kill_all() { kill -9 $(pids "$1") 2>/dev/null; }
 alive() { [ -n "$(pids "$1")" ]; }
 gone() { ! alive "$1"; }
+# No init of ours runs. A zombie is in no cgroup, and its parent here reaps nobody.
+inits_gone() {
+  # shellcheck disable=SC2013 # no path here has a space
+  for init in $(grep -lx bulkhead-init /proc/[0-9]*/comm 2>/dev/null); do
+    grep -q '^State:.*Z' "${init%comm}status" 2>/dev/null || return 1
+  done
+}
 
 # policy LIMITS: makes /tmp/policy.json with them.
 policy() {
@@ -206,6 +214,7 @@ start() { # starts a host that starts a server; $host and $keeper are their pids
 }
 finish() {
   check "$1: the tree" gone "$(within 20 gone 'sleep 1234' && echo gone)"
+  check "$1: the init" gone "$(within 20 inits_gone && echo gone)"
   kill -9 "$host" "$feeder" 2>/dev/null
   wait 2>/dev/null
 }
