@@ -52,14 +52,21 @@ bool MayMapOwners(std::string path);
 // The first folder above `path` (absolute, without links) that the user may not search, by its mode; or empty.
 std::string ClosedFolderAbove(absl::string_view path, std::uint32_t uid, std::uint32_t gid);
 
-// True when `path` (absolute, without links) or a folder above it is root's and lets nobody else through by its mode,
-// which with an access control list is the most that the list may give. No other user can run what lies there.
+// True when a folder above `path` (absolute, without links) is root's and lets nobody else through by its mode, which
+// with an access control list is the most that the list may give. No other user can run what lies there. Not `path`
+// itself: who may write there as its owner can open it to all.
 bool OnlyRootReaches(absl::string_view path);
 
-// The first setuid or setgid file in a folder's tree (links and other file systems are not followed), or empty. Looks
-// at no more than kSetidSearchMax entries; `complete` says whether that was all.
-inline constexpr int kSetidSearchMax = 50000;
-std::string FindSetidFile(const std::string& folder, bool& complete, int entries_max = kSetidSearchMax);
+// A file that gives rights to whoever runs it: setuid, setgid, or with file capabilities (capabilities(7)).
+struct PrivilegedFile {
+  std::string path;  // empty: none
+  bool by_capabilities = false;
+};
+
+// The first in a folder's tree, however deep; links and other mounts are not followed. Looks at no more than
+// kPrivilegedSearchMax entries; `complete` says whether that was all, and all could be looked at.
+inline constexpr int kPrivilegedSearchMax = 50000;
+PrivilegedFile FindPrivilegedFile(const std::string& folder, bool& complete, int entries_max = kPrivilegedSearchMax);
 
 }  // namespace bulkhead::launcher
 

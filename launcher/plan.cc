@@ -144,7 +144,7 @@ class PlanMaker {
     if (!kinds.ok()) return kinds.status();
     absl::Status status = LookAtProgram();
     if (status.ok()) status = LayOut();
-    if (status.ok()) status = RefuseSetidFiles();
+    if (status.ok()) status = RefusePrivilegedFiles();
     if (status.ok()) status = ChooseWorkingFolder();
     if (status.ok()) status = CheckProgramIsVisible();
     if (!status.ok()) return status;
@@ -319,24 +319,26 @@ class PlanMaker {
   }
 
   // Through an idmapped mount the server is the owner of root's files on disk. It can make no setuid file, but could
-  // rewrite one that is there through a shared mapping, which keeps the bit. That gains nothing where only root could
-  // run it.
-  absl::Status RefuseSetidFiles() {
+  // rewrite one that is there through a shared mapping, which keeps the bit, and the file capabilities. That gains
+  // nothing where only root could run it.
+  absl::Status RefusePrivilegedFiles() {
     if (!context_.identity.other_than_caller()) return absl::OkStatus();
     for (const Granted& granted : context_.layout.grants) {
       if (!granted.access.write || granted.to_be_made || OnlyRootReaches(granted.path.real)) continue;
       bool complete = true;
-      const std::string found = FindSetidFile(granted.path.real, complete);
-      if (!found.empty()) {
-        return absl::PermissionDeniedError(absl::StrCat(granted.origin, ": ", policy::Quote(granted.path.asked_for),
-                                                        " holds a setuid or setgid file, ", policy::Quote(found),
-                                                        ", which a server started by root could rewrite; take the "
-                                                        "bit away (chmod ug-s), or grant another folder"));
+      const PrivilegedFile found = FindPrivilegedFile(granted.path.real, complete);
+      if (!found.path.empty()) {
+        return absl::PermissionDeniedError(
+            absl::StrCat(granted.origin, ": ", policy::Quote(granted.path.asked_for), " holds a ",
+                         found.by_capabilities ? "file with capabilities, " : "setuid or setgid file, ",
+                         policy::Quote(found.path), ", which a server started by root could rewrite; take ",
+                         found.by_capabilities ? "them away (setcap -r)" : "the bit away (chmod ug-s)",
+                         ", or grant another folder"));
       }
       if (!complete) {
         context_.layout.warnings.push_back(absl::StrCat(policy::Quote(granted.path.asked_for),
-                                                        " is too large to be searched for setuid files as a whole (",
-                                                        kSetidSearchMax, " entries were)"));
+                                                        " can't be searched for setuid files as a whole (at most ",
+                                                        kPrivilegedSearchMax, " entries are)"));
       }
     }
     return absl::OkStatus();

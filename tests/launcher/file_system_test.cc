@@ -134,27 +134,57 @@ TEST_F(FileSystemTest, AVariableMayNameOneFile) {
 TEST_F(FileSystemTest, ASetuidFileIsFoundWhereverItLies) {
   host_.File("tree/deep/er/plain", "");
   bool complete = false;
-  EXPECT_EQ(FindSetidFile(host_ / "tree", complete), "");  // control
+  EXPECT_EQ(FindPrivilegedFile(host_ / "tree", complete).path, "");  // control
   EXPECT_TRUE(complete);
   for (const mode_t bits : {04755u, 02755u, 06600u}) {
     const std::string file = host_.File("tree/deep/er/setid", "");
     ASSERT_EQ(chmod(file.c_str(), bits), 0);
-    EXPECT_EQ(FindSetidFile(host_ / "tree", complete), file) << std::oct << bits;
-    EXPECT_EQ(FindSetidFile(file, complete), file) << "granted by itself";
+    EXPECT_EQ(FindPrivilegedFile(host_ / "tree", complete).path, file) << std::oct << bits;
+    EXPECT_EQ(FindPrivilegedFile(file, complete).path, file) << "granted by itself";
     unlink(file.c_str());
   }
   host_.Link("/usr/bin", "tree/link");  // not followed: nothing of it is granted
-  EXPECT_EQ(FindSetidFile(host_ / "tree", complete), "");
+  EXPECT_EQ(FindPrivilegedFile(host_ / "tree", complete).path, "");
+}
+
+// Deeper than a path can say (PATH_MAX), and than there are descriptors.
+TEST_F(FileSystemTest, ASetuidFileIsFoundAtAnyDepth) {
+  host_.File("tree/a/file", "");
+  const std::string name(200, 'd');
+  constexpr int kDepth = 1500;
+  int at = open((host_ / "tree").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  for (int i = 0; i < kDepth; ++i) {
+    ASSERT_EQ(mkdirat(at, name.c_str(), 0755), 0);
+    const int below = openat(at, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ASSERT_GE(below, 0);
+    close(at);
+    at = below;
+  }
+  bool complete = false;
+  EXPECT_EQ(FindPrivilegedFile(host_ / "tree", complete).path, "");  // control
+  EXPECT_TRUE(complete);
+  const int file = openat(at, "setid", O_CREAT | O_WRONLY | O_CLOEXEC, 0755);
+  ASSERT_EQ(fchmod(file, 04755), 0);
+  close(file);
+  EXPECT_THAT(FindPrivilegedFile(host_ / "tree", complete).path, testing::EndsWith("/setid"));
+  ASSERT_EQ(unlinkat(at, "setid", 0), 0);
+  for (int i = 0; i < kDepth; ++i) {
+    const int above = openat(at, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ASSERT_EQ(unlinkat(above, name.c_str(), AT_REMOVEDIR), 0);
+    close(at);
+    at = above;
+  }
+  close(at);
 }
 
 TEST_F(FileSystemTest, ASearchThatIsCutOffSaysSo) {
   for (const char* name : {"tree/1", "tree/2", "tree/3"}) host_.File(name, "");
   bool complete = false;
   for (const int entries_max : {3, 4}) {
-    FindSetidFile(host_ / "tree", complete, entries_max);
+    FindPrivilegedFile(host_ / "tree", complete, entries_max);
     EXPECT_TRUE(complete) << entries_max;
   }
-  FindSetidFile(host_ / "tree", complete, 2);
+  FindPrivilegedFile(host_ / "tree", complete, 2);
   EXPECT_FALSE(complete);
 }
 

@@ -1,12 +1,15 @@
 // Started as root: nothing that root could do is left to the server. Registers no test for an ordinary user.
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -167,6 +170,37 @@ TEST_P(RootJailTest, AGrantThatRootOwnsIsWritableInTierAAndRefusedInTierB) {
   }
 }
 
+// cap_net_raw, permitted and effective; see capabilities(7) and linux/capability.h.
+void GiveCapabilities(const std::string& file) {
+  const std::uint32_t words[5] = {VFS_CAP_REVISION_2 | VFS_CAP_FLAGS_EFFECTIVE, 1u << CAP_NET_RAW, 0, 0, 0};
+  ASSERT_EQ(setxattr(file.c_str(), "security.capability", words, sizeof words, 0), 0);
+}
+
+// The attack itself, without the search: what a refused grant would let happen.
+TEST_P(RootJailTest, AServerCanRewriteAFileAndLeaveItsPrivileges) {
+  if (!InA()) return;  // there the file stays root's
+  const std::string folder = host_.Folder("work", 0700), file = host_.File("work/tool", "as it was");
+  host_.GiveTo(folder, 0);
+  host_.GiveTo(file, 0);
+  Jail jail = Writing({folder});
+  jail.ro = {"/usr"};
+  const std::vector<std::string> rewrite = {
+      "/usr/bin/python3", "-c",
+      absl::StrCat("import mmap, os; os.chmod('", folder, "', 0o755); m = mmap.mmap(os.open('", file,
+                   "', os.O_RDWR), 0); m[0:4] = b'evil'; print('ok')")};
+  EXPECT_EQ(RunCommand(host_, jail, rewrite).out, "ok\n");  // control: it is what a grant to write is
+  EXPECT_EQ(ReadFile(file), "evilt was");
+  for (const bool setuid : {true, false}) {
+    ASSERT_EQ(chmod(folder.c_str(), 0700), 0);  // no protection: the server can open it
+    ASSERT_EQ(chmod(file.c_str(), setuid ? 04755 : 0755), 0);
+    if (!setuid) GiveCapabilities(file);
+    EXPECT_FALSE(RunCommand(host_, jail, rewrite).launched.ok());
+    struct stat info;
+    ASSERT_EQ(stat(folder.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 07777, 0700u);
+  }
+}
+
 // Its owner on disk is root, as whom the server may open it for writing through the mapping; what it stores through a
 // shared mapping leaves the bit alone.
 TEST_P(RootJailTest, ASetuidFileInAWriteGrantIsARefusal) {
@@ -178,6 +212,9 @@ TEST_P(RootJailTest, ASetuidFileInAWriteGrantIsARefusal) {
   EXPECT_THAT(Inside(jail, {"list", folder}), Succeeded());  // control
   ASSERT_EQ(chmod(file.c_str(), 04755), 0);
   EXPECT_THAT(Inside(jail, {"list", folder}), RefusedSaying(absl::StrCat("holds a setuid or setgid file, \"", file)));
+  ASSERT_EQ(chmod(file.c_str(), 0755), 0);
+  GiveCapabilities(file);
+  EXPECT_THAT(Inside(jail, {"list", folder}), RefusedSaying(absl::StrCat("holds a file with capabilities, \"", file)));
   jail.rw.clear();
   jail.ro = {folder};
   EXPECT_THAT(Inside(jail, {"list", folder}), Succeeded());
@@ -198,13 +235,12 @@ TEST_P(RootJailTest, WhatOnlyRootCanRunIsNotSearchedForSetuidFiles) {
     return absl::StrContains(status.message(), "holds a setuid or setgid file");
   };
   EXPECT_TRUE(is_refused(outcome_with(closed, 0755, 0)));  // control
-  for (const std::string& path : {closed, folder}) {
-    EXPECT_FALSE(is_refused(outcome_with(path, 0700, 0))) << path;
-    EXPECT_TRUE(is_refused(outcome_with(path, 0710, 0))) << "a group may enter " << path;
-    EXPECT_TRUE(is_refused(outcome_with(path, 0701, 0))) << "others may enter " << path;
-    EXPECT_TRUE(is_refused(outcome_with(path, 0700, kNobody))) << "another user's: " << path;
-    EXPECT_TRUE(is_refused(outcome_with(path, 0755, 0))) << path;
-  }
+  EXPECT_FALSE(is_refused(outcome_with(closed, 0700, 0)));
+  EXPECT_TRUE(is_refused(outcome_with(closed, 0710, 0))) << "a group may enter";
+  EXPECT_TRUE(is_refused(outcome_with(closed, 0701, 0))) << "others may enter";
+  EXPECT_TRUE(is_refused(outcome_with(closed, 0700, kNobody))) << "another user's";
+  EXPECT_TRUE(is_refused(outcome_with(closed, 0755, 0)));
+  EXPECT_TRUE(is_refused(outcome_with(folder, 0700, 0))) << "what is granted the server can open itself";
 }
 
 TEST_P(RootJailTest, AWriteGrantThatWouldGrantNothingIsRefused) {
