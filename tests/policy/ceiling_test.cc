@@ -466,7 +466,8 @@ class Maker {
         Some({"A", "AB", "A*", "B?", "*", "PLACE", "WORD"}), R"(], "set": {)", SomeSet(), "}, \"secret\": {",
         SomeSecret(), "}}");
     if (Coin()) absl::StrAppend(&text, ", \"command\": {", Command(), "}");
-    if (Coin()) absl::StrAppend(&text, ", \"cwd\": {\"allow\": [\"/\", ", Pick({"\"/a\"", "\"/a/b\"", "\"/d\""}), "]}");
+    if (Coin())
+      absl::StrAppend(&text, ", \"cwd\": {\"allow\": [\"/a/b\", ", Pick({"\"/a\"", "\"/a/b/c\"", "\"/d\""}), "]}");
     if (Coin()) {
       absl::StrAppend(&text, ", \"syscalls\": {\"profile\": \"", Pick({"baseline", "strict"}), "\", \"allow\": [",
                       Some({"bpf", "mount", "ptrace"}), "], \"deny\": [", Some({"bpf", "kill", "unlink"}), "]}");
@@ -536,8 +537,9 @@ class Maker {
       absl::StrAppend(&secret, "\"B\": ", Pick({R"({"env": "A"})", R"({"env": "C"})", R"({"fd": 3})", R"({"fd": 4})"}));
     }
     if (Coin()) {
-      absl::StrAppend(&secret, secret.empty() ? "" : ", ", "\"AB\": {\"file\": \"",
-                      Pick({"/a/b/key", "/d/key", "${env:PLACE}/x/key"}), "\"}");
+      absl::StrAppend(&secret, secret.empty() ? "" : ", ", "\"AB\": ",
+                      Pick({R"({"env": "C"})", R"({"file": "/a/b/key"})", R"({"file": "/d/key"})",
+                            R"({"file": "${env:PLACE}/x/key"})"}));
     }
     return secret;
   }
