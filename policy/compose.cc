@@ -78,7 +78,8 @@ class Composer {
   std::optional<JsonValue> LoadExtended(const JsonValue& item, const std::string& name, const std::string& identity) {
     const bool is_preset = absl::StartsWith(item.string, kPresetPrefix);
     PolicyText text;
-    text.name = is_preset ? item.string : JoinPath(FolderOf(name, options_.platform), item.string, options_.platform);
+    text.name = is_preset ? item.string
+                          : PolicyFileName(JoinPath(FolderOf(name, options_.platform), item.string, options_.platform));
     const std::string target =
         is_preset ? item.string : JoinPath(FolderOf(identity, options_.platform), item.string, options_.platform);
     const std::string quoted = Quote(item.string);

@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "bulkhead/policy/paths.h"
 #include "bulkhead/policy/text.h"
 
 namespace bulkhead::policy {
@@ -153,7 +154,7 @@ absl::StatusOr<std::vector<PolicyText>> LoadCeilings(const std::vector<std::stri
       return absl::FailedPreconditionError(
           absl::StrCat("nothing is started without its ceiling: ", text.status().message()));
     }
-    ceilings.push_back({path, *std::move(text)});
+    ceilings.push_back({PolicyFileName(path), *std::move(text)});
   }
   return ceilings;
 }
@@ -161,7 +162,7 @@ absl::StatusOr<std::vector<PolicyText>> LoadCeilings(const std::vector<std::stri
 absl::StatusOr<Policy> LoadPolicy(const std::string& path, ParseOptions options, absl::string_view system_ceiling) {
   absl::StatusOr<std::string> text = ReadPolicyFile(path);
   if (!text.ok()) return text.status();
-  return Parse({path, *std::move(text)}, std::move(options), system_ceiling);
+  return Parse({PolicyFileName(path), *std::move(text)}, std::move(options), system_ceiling);
 }
 
 absl::StatusOr<Policy> LoadPreset(absl::string_view name, ParseOptions options, absl::string_view system_ceiling) {

@@ -158,4 +158,8 @@ std::string JoinPath(absl::string_view folder, absl::string_view path, Platform 
   return absl::StrCat(root, absl::StrJoin(components, "/"));
 }
 
+std::string PolicyFileName(const std::string& path) {
+  return absl::StartsWith(path, "preset:") ? absl::StrCat("./", path) : path;
+}
+
 }  // namespace bulkhead::policy

@@ -46,6 +46,10 @@ std::string FolderOf(absl::string_view path, Platform platform = Platform::kPosi
 // `folder` or `path` is. Windows: "C:/x/y", "//server/share/y", for names with either kind of slash.
 std::string JoinPath(absl::string_view folder, absl::string_view path, Platform platform = Platform::kPosix);
 
+// What messages call the policy file at `path`: as it was given, but "./preset:x" for a file called "preset:x", since a
+// preset is trusted with more.
+std::string PolicyFileName(const std::string& path);
+
 }  // namespace bulkhead::policy
 
 #endif  // BULKHEAD_POLICY_PATHS_H_

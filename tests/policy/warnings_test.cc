@@ -93,6 +93,18 @@ TEST(WarningsTest, WhatIsNotKnownIsNotWarnedOf) {
   EXPECT_THAT(WarningsOf(File(R"("filesystem": {"rw": ["/srv", "/home/u/tools"], "ro": ["/home/u"]})"), {}), IsEmpty());
 }
 
+// Only a preset is spared, not a file that is called like one.
+TEST(WarningsTest, AFileThatIsNamedLikeAPresetIsAFile) {
+  ParseOptions options = HostWithFiles({{"/p/preset:browser", R"({"version": 1, "syscalls": {"allow": ["ptrace"]}})"}});
+  options.record_origins = true;
+  for (const char* name : {"./preset:browser", "x/../preset:browser", "/p/preset:browser"}) {
+    const absl::StatusOr<Policy> policy = ParsePolicy(File(absl::StrCat("\"extends\": [\"", name, "\"]")), options);
+    ASSERT_TRUE(policy.ok()) << policy.status();
+    EXPECT_THAT(Warnings(*policy, Machine()), ElementsAre(HasSubstr("/syscalls/allow/ptrace"))) << name;
+    EXPECT_THAT((*policy)->origins.at("/syscalls/allow/ptrace"), ::testing::Not(::testing::StartsWith("preset:")));
+  }
+}
+
 TEST(WarningsTest, AValueIsNeverShown) {
   const auto warnings = WarningsOf(R"("network": {"mode": "host"}, "env": {"set": {"TOKEN": "canary"}})");
   ASSERT_THAT(warnings, ::testing::SizeIs(1));
