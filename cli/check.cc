@@ -1,4 +1,5 @@
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -12,12 +13,15 @@
 namespace bulkhead::cli {
 namespace {
 
-policy::WarningContext MakeContext(const std::string& file, const Host& host) {
+// `extended`: the files that `file` builds on, absolute.
+policy::WarningContext MakeContext(const std::string& file, const std::vector<std::string>& extended,
+                                   const Host& host) {
   policy::WarningContext context;
   if (!host.home.empty()) context.home = host.home;
   if (const auto path = host.env.find("PATH"); path != host.env.end()) context.path_list = path->second;
   const absl::StatusOr<std::string> absolute = AbsolutePath("FILE", file, host);
   if (absolute.ok()) context.policy_files.push_back(*absolute);
+  context.policy_files.insert(context.policy_files.end(), extended.begin(), extended.end());
   context.policy_files.emplace_back(policy::kSystemCeilingPath);
   return context;
 }
@@ -38,15 +42,21 @@ int CheckCommand(const Flags& flags) {
   options.platform = kPlatform;
   options.record_origins = true;
   options.variables = MakeVariables(absolute_flags, host);
+  std::vector<std::string> extended;
+  options.read_file = [&extended](const std::string& path) {
+    extended.push_back(path);
+    return policy::ReadPolicyFile(path);
+  };
   std::string out;
   bool all_fine = true;
   for (const std::string& file : flags.rest) {
+    extended.clear();
     const absl::StatusOr<policy::Policy> policy = policy::LoadPolicy(file, options, kNoCeiling);
     if (policy.ok()) {
       bool is_fine = true;
       for (const std::string& warning : (*policy)->warnings)
         absl::StrAppend(&out, Quote(file), ": note: ", warning, "\n");
-      for (const std::string& warning : policy::Warnings(*policy, MakeContext(file, host))) {
+      for (const std::string& warning : policy::Warnings(*policy, MakeContext(file, extended, host))) {
         is_fine = is_fine && !flags.strict;
         absl::StrAppend(&out, "warning: ", warning, "\n");
       }

@@ -15,25 +15,56 @@ namespace {
 
 // Who can talk to one of these can start anything, outside.
 constexpr absl::string_view kDoors[] = {"/run/docker.sock",
-                                        "/var/run/docker.sock",
+                                        "/run/buildkit",
                                         "/run/containerd/containerd.sock",
                                         "/run/crio/crio.sock",
-                                        "/run/podman/podman.sock",
                                         "/run/dbus/system_bus_socket",
+                                        "/run/incus",
+                                        "/run/libvirt",
+                                        "/run/podman/podman.sock",
+                                        "/run/snapd.socket",
                                         "/run/systemd/private",
-                                        "/run/WSL"};
+                                        "/run/user",  // the session's bus, engines without root, Wayland
+                                        "/run/WSL",
+                                        "/tmp/.X11-unix",  // any client types into any window
+                                        "/var/lib/incus/unix.socket",
+                                        "/var/lib/lxd/unix.socket",
+                                        "/var/snap/lxd/common/lxd/unix.socket"};
 // What is said about the system's own folders goes for all in them.
 constexpr absl::string_view kSystem[] = {"/bin",  "/boot", "/dev",  "/etc", "/lib",     "/lib64",    "/proc",
                                          "/sbin", "/sys",  "/root", "/usr", "/var/lib", "/var/spool"};
 constexpr absl::string_view kShowsProcesses[] = {"/proc", "/sys", "/dev"};
 // Below the home folder: keys and tokens.
-constexpr absl::string_view kKeys[] = {".aws",    ".azure",           ".config/gcloud", ".config/gh",
-                                       ".docker", ".git-credentials", ".gnupg",         ".kube",
-                                       ".netrc",  ".npmrc",           ".pypirc",        ".ssh"};
-// Below the home folder: what runs by itself, at a login or the next command.
-constexpr absl::string_view kRunsByItself[] = {".bash_login", ".bash_profile", ".bashrc", ".config",  ".gitconfig",
-                                               ".local/bin",  ".local/share",  ".npmrc",  ".profile", ".ssh",
-                                               ".zprofile",   ".zshenv",       ".zshrc",  "bin"};
+constexpr absl::string_view kKeys[] = {".Xauthority",
+                                       ".aws",
+                                       ".azure",
+                                       ".cargo/credentials.toml",
+                                       ".config/chromium",
+                                       ".config/gcloud",
+                                       ".config/gh",
+                                       ".config/google-chrome",
+                                       ".docker",
+                                       ".git-credentials",
+                                       ".gnupg",
+                                       ".kube",
+                                       ".local/share/keyrings",
+                                       ".m2/settings.xml",
+                                       ".mozilla",
+                                       ".netrc",
+                                       ".npmrc",
+                                       ".password-store",
+                                       ".pgpass",
+                                       ".pypirc",
+                                       ".ssh",
+                                       ".vault-token"};
+// Below the home folder: what runs by itself, at a login or the next command, and what says which programs are started.
+constexpr absl::string_view kRunsByItself[] = {
+    ".bash_aliases", ".bash_login", ".bash_logout", ".bash_profile", ".bashrc",  ".cache/pip", ".cache/uv",
+    ".cargo",        ".claude",     ".claude.json", ".config",       ".cursor",  ".emacs",     ".emacs.d",
+    ".gitconfig",    ".local/bin",  ".local/lib",   ".local/share",  ".npm",     ".npmrc",     ".nvm",
+    ".profile",      ".pyenv",      ".ssh",         ".tmux.conf",    ".vim",     ".vimrc",     ".vscode",
+    ".xinitrc",      ".xprofile",   ".xsession",    ".zlogin",       ".zlogout", ".zprofile",  ".zshenv",
+    ".zshrc",        "bin",         "go/bin"};
 // System calls, by what is wrong with allowing them.
 constexpr absl::string_view kMakesNamespaces[] = {"clone", "clone3", "setns", "unshare"};
 constexpr absl::string_view kAttacksUse[] = {
@@ -75,6 +106,7 @@ class Warner {
     for (const PathGrant& grant : files.rx) LookAt("/filesystem/rx", grant, /*writes=*/false);
     for (const PathGrant& grant : files.ro) LookAt("/filesystem/ro", grant, /*writes=*/false);
     for (const PathGrant& grant : files.rw) LookAt("/filesystem/rw", grant, /*writes=*/true);
+    LookAtStderr();
     LookAtHome();
     if (files.tmp == TmpMode::kHost) {
       Add("/filesystem/tmp", "the machine's /tmp holds other programs' files and sockets; write \"private\"");
@@ -117,8 +149,10 @@ class Warner {
     const std::string& path = grant.path;
     if (absl::StartsWith(path, ":")) return;
     if (path == "/") return Add(pointer, grant, "is the whole disk; name the folders that are needed");
+    // /var/run is a link to /run.
+    const std::string run = IsWithin(path, "/var/run") ? path.substr(4) : path;
     for (const absl::string_view door : kDoors) {
-      if (!Touches(door, path)) continue;
+      if (!Touches(door, run) && !IsWithin(absl::StrCat("/var", door), path)) continue;
       return Add(pointer, grant,
                  absl::StrCat("leads to ", Quote(door),
                               ", by which programs are started outside of the "
@@ -176,6 +210,16 @@ class Warner {
       return true;
     }
     return false;
+  }
+
+  // What the server writes there is appended: it is a grant to write.
+  void LookAtStderr() {
+    if (policy_.stderr_rules.mode != StderrMode::kFile) return;
+    PathGrant grant;
+    grant.path = policy_.stderr_rules.file;
+    const auto origin = policy_.origins.find("/stderr/file");
+    grant.origin = origin != policy_.origins.end() ? origin->second : policy_.name;
+    LookAt("/stderr/file", grant, /*writes=*/true);
   }
 
   void LookAtHome() {

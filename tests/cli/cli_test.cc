@@ -516,6 +516,18 @@ TEST_F(CliTest, CheckWarnsOfWhatDefeatsTheJail) {
   EXPECT_EQ(Bulkhead({"check", "--strict", good}).exit_code, 0);
 }
 
+// Who can rewrite what a policy is built on can rewrite the policy.
+TEST_F(CliTest, CheckWarnsOfAGrantToWriteWhatIsExtended) {
+  ASSERT_EQ(mkdir((project_ + "/base").c_str(), 0755), 0);
+  std::ofstream(project_ + "/base/base.json") << R"({"version": 1})";
+  const std::string extends =
+      R"({"version": 1, "extends": [")" + project_ + R"(/base/base.json"], "filesystem": {"rw": [")";
+  const std::string beside = home_.Write("beside.json", extends + project_ + R"(/out"]}})");
+  EXPECT_THAT(Bulkhead({"check", beside}).out, beside + ": ok\n");
+  const std::string over = home_.Write("over.json", extends + project_ + R"(/base"]}})");
+  EXPECT_THAT(Bulkhead({"check", over}).out, HasSubstr("lets the server rewrite \"" + project_ + "/base/base.json\""));
+}
+
 TEST_F(CliTest, CheckSaysWhichFilesAreFineAndEveryMistake) {
   const std::string good = home_.Write("good.json", R"({"version": 1, "extends": ["preset:node"]})");
   const std::string bad = home_.Write("bad.json", "{\n\"version\": 1,\n\"bogus\": 1,\n\"user\": 7\n}");

@@ -35,7 +35,8 @@ std::vector<std::string> WarningsOf(const std::string& members) { return Warning
 
 TEST(WarningsTest, APolicyThatNeedsNoneHasNone) {
   EXPECT_THAT(WarningsOf(R"("filesystem": {"rx": [":runtime", "/opt"], "ro": ["${workspace}", "/etc/hosts"],
-      "rw": ["${workspace}/out", "/srv/data", "${home}/.cache/x"]}, "env": {"inherit": ["HOME", "API_TOKEN"]})"),
+      "rw": ["${workspace}/out", "/srv/data", "${home}/.cache/x"]}, "env": {"inherit": ["HOME", "API_TOKEN"]},
+      "stderr": {"file": "/var/log/server.log"})"),
               IsEmpty());
 }
 
@@ -69,7 +70,15 @@ INSTANTIATE_TEST_SUITE_P(
         Case{R"("filesystem": {"ro": ["/"]})", "files.json:1: /filesystem/ro: \"/\" is the whole disk"},
         Case{R"("filesystem": {"rw": ["/"]})", "\"/\" is the whole disk"},
         Case{R"("filesystem": {"rw": ["/var/run/docker.sock"]})",
-             "leads to \"/var/run/docker.sock\", by which programs"},
+             "\"/var/run/docker.sock\" leads to \"/run/docker.sock\", by which programs"},
+        // /var/run is a link to /run.
+        Case{R"("filesystem": {"ro": ["/var/run/podman/podman.sock"]})", "leads to \"/run/podman/podman.sock\""},
+        Case{R"("filesystem": {"ro": ["/var"]})", "leads to \"/run/docker.sock\""},
+        // The session's bus starts programs, and so does an engine without root.
+        Case{R"("filesystem": {"ro": ["/run/user/1000/bus"]})", "leads to \"/run/user\""},
+        Case{R"("filesystem": {"rw": ["/run/user/1000"]})", "leads to \"/run/user\""},
+        Case{R"("filesystem": {"ro": ["/tmp/.X11-unix/X0"]})", "leads to \"/tmp/.X11-unix\""},
+        Case{R"("filesystem": {"rw": ["/tmp"]})", "leads to \"/tmp/.X11-unix\""},
         Case{R"("filesystem": {"ro": ["/run"]})", "\"/run\" leads to \"/run/docker.sock\""},
         Case{R"("filesystem": {"rw": ["/srv"]})", "lets the server rewrite \"/srv/policies/files.json\""},
         Case{R"("filesystem": {"rw": ["/srv/policies/files.json"]})", "lets the server rewrite"},
@@ -81,6 +90,17 @@ INSTANTIATE_TEST_SUITE_P(
         Case{R"("filesystem": {"ro": ["${home}"]})", "holds the home folder, with its keys"},
         Case{R"("filesystem": {"ro": ["${home}/.ssh/id_rsa"]})", "holds keys or tokens (\"~/.ssh\")"},
         Case{R"("filesystem": {"rw": ["${home}/.config/autostart"]})", "lets the server change \"~/.config\""},
+        Case{R"("filesystem": {"rw": ["${home}/.npm/_npx"]})", "lets the server change \"~/.npm\""},
+        Case{R"("filesystem": {"rw": ["${home}/.cache"]})", "lets the server change \"~/.cache/pip\""},
+        Case{R"("filesystem": {"rw": ["${home}/.cursor"]})", "lets the server change \"~/.cursor\""},
+        Case{R"("filesystem": {"rw": ["${home}/.bash_aliases"]})", "lets the server change \"~/.bash_aliases\""},
+        Case{R"("filesystem": {"ro": ["${home}/.mozilla"]})", "holds keys or tokens (\"~/.mozilla\")"},
+        // What the server writes to stderr is what is appended there.
+        Case{R"("stderr": {"file": "${home}/.bashrc"})",
+             "files.json:1: /stderr/file: \"/home/u/.bashrc\" lets the server change \"~/.bashrc\""},
+        Case{R"("stderr": {"file": "/srv/policies/files.json"})", "/stderr/file: \"/srv/policies/files.json\" lets"},
+        Case{R"("stderr": {"file": "/home/u/tools/x"})", "into \"/home/u/tools\", which is on your PATH"},
+        Case{R"("stderr": {"file": "/etc/cron.d/x"})", "\"/etc/cron.d/x\" is the system's own"},
         Case{R"("filesystem": {"home": "rw"})", "/filesystem/home: \"rw\" lets the server change what runs"},
         Case{R"("filesystem": {"home": "ro"})", "/filesystem/home: \"ro\" shows the server your keys"},
         Case{R"("filesystem": {"tmp": "host"})", "/filesystem/tmp: the machine's /tmp"},
