@@ -1,4 +1,5 @@
-// Choosing a backend: all that differs from system to system lies behind this table.
+// Choosing a backend: all that differs from system to system lies behind this table. With BULKHEAD_PORTABLE_ALONE,
+// which is for tests, it is that of a system that Bulkhead knows no more of.
 #include <string>
 #include <utility>
 
@@ -6,7 +7,8 @@
 #include "bulkhead/launcher/features.h"
 #include "bulkhead/launcher/plan.h"
 #include "bulkhead/launcher/process.h"
-#ifdef __linux__
+#if defined(__linux__) && !defined(BULKHEAD_PORTABLE_ALONE)
+#define BULKHEAD_HAS_LINUX
 #include "bulkhead/launcher/linux.h"
 #endif
 #ifdef _WIN32
@@ -30,7 +32,7 @@ struct Backend {
 
 // The system's own comes first.
 constexpr Backend kBackends[] = {
-#ifdef __linux__
+#ifdef BULKHEAD_HAS_LINUX
     {BackendName::kLinux, BuildLinuxPlan, LaunchWithKeeper, BecomeLinuxKeeper, DetectLinuxFeatures, RunLinuxDoctor},
 #endif
 #ifdef _WIN32

@@ -12,16 +12,11 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "bulkhead/launcher/grants.h"
 #include "bulkhead/policy/text.h"
 
 namespace bulkhead::launcher {
 namespace {
-
-absl::Status Refuse(const policy::PathGrant& grant, const absl::Status& why) {
-  std::string help;
-  if (absl::IsNotFound(why)) help = "; make it, correct the path, or mark the grant \"optional\"";
-  return absl::PermissionDeniedError(absl::StrCat(grant.origin, ": ", why.message(), help));
-}
 
 class Maker {
  public:
@@ -68,17 +63,8 @@ class Maker {
     }
   }
 
-  absl::StatusOr<ResolvedPath> Resolve(const policy::PathGrant& grant) {
-    absl::StatusOr<ResolvedPath> resolved =
-        grant.beneath.empty() ? ResolvePath(grant.path) : ResolvePathBeneath(grant.path, grant.beneath);
-    for (const std::string& folder : grant.also_beneath) {
-      if (resolved.ok()) resolved = ResolvePathBeneath(grant.path, folder);
-    }
-    return resolved;
-  }
-
   absl::Status Add(const policy::PathGrant& grant, Access access) {
-    absl::StatusOr<ResolvedPath> resolved = Resolve(grant);
+    absl::StatusOr<ResolvedPath> resolved = ResolveGrant(grant);
     bool to_be_made = false;
     if (absl::IsNotFound(resolved.status())) {
       const auto found = std::find_if(request_.make_now.begin(), request_.make_now.end(),
@@ -91,13 +77,9 @@ class Maker {
         return absl::OkStatus();
       }
     }
-    if (!resolved.ok()) return Refuse(grant, resolved.status());
-    const mode_t type = resolved->info.st_mode & S_IFMT;
-    if (type != S_IFDIR && type != S_IFREG && type != S_IFSOCK) {
-      return Refuse(grant, absl::PermissionDeniedError(
-                               absl::StrCat(policy::Quote(grant.path),
-                                            " is a device or a FIFO; only files, folders and sockets can be granted")));
-    }
+    if (!resolved.ok()) return RefuseGrant(grant, resolved.status());
+    const absl::Status status = CheckGrantedType(grant, *resolved);
+    if (!status.ok()) return status;
     Put({*std::move(resolved), access, grant.origin, false, to_be_made});
     return absl::OkStatus();
   }
@@ -212,7 +194,7 @@ class Maker {
   }
 
   absl::Status TakeAway(const policy::PathGrant& path, Covered::How how) {
-    absl::StatusOr<ResolvedPath> resolved = Resolve(path);
+    absl::StatusOr<ResolvedPath> resolved = ResolveGrant(path);
     if (!resolved.ok()) {
       const char* help = !absl::IsNotFound(resolved.status()) ? ""
                          : how == Covered::How::kProtect

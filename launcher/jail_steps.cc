@@ -10,6 +10,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "bulkhead/launcher/file_system.h"
 #include "bulkhead/launcher/plan_context.h"
 #include "bulkhead/policy/text.h"
 

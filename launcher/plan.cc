@@ -16,6 +16,9 @@
 #include "bulkhead/launcher/account.h"
 #include "bulkhead/launcher/cgroup.h"
 #include "bulkhead/launcher/content.h"
+#include "bulkhead/launcher/elf_program.h"
+#include "bulkhead/launcher/file_system.h"
+#include "bulkhead/launcher/grants.h"
 #include "bulkhead/launcher/linux.h"
 #include "bulkhead/launcher/plan_context.h"
 #include "bulkhead/launcher/report_json.h"
@@ -173,9 +176,9 @@ class PlanMaker {
 
  private:
   absl::Status LookAtProgram() {
-    absl::StatusOr<Program> program =
-        FindProgram(context_.command.argv[0], context_.command.look_up, EnvValue(context_.command, "PATH"),
-                    [this](const std::string& real) { return ServerMayWrite(real); });
+    absl::StatusOr<Program> program = FindProgram(
+        context_.command.argv[0], context_.command.look_up, EnvValue(context_.command, "PATH"),
+        [this](const std::string& real) { return ServerMayWrite(real); }, LookAtElfProgram);
     if (!program.ok()) return program.status();
     context_.program = *std::move(program);
     return CheckPins();
@@ -185,11 +188,8 @@ class PlanMaker {
   // the command is decides about that.
   bool ServerMayWrite(const std::string& real) {
     if (!writable_.has_value()) {
-      writable_.emplace();
       const policy::FilesystemRules& files = context_.policy.filesystem;
-      for (const policy::PathGrant& grant : files.rw) AddReal(grant.path, *writable_);
-      if (files.home == policy::HomeMode::kReadWrite) AddReal(EnvValue(context_.command, "HOME"), *writable_);
-      if (files.tmp == policy::TmpMode::kHost) AddReal("/tmp", *writable_);
+      writable_ = FoldersForWriting(files, EnvValue(context_.command, "HOME"));
       for (const policy::PathGrant& path : files.protect) AddReal(path.path, covered_);
       for (const policy::PathGrant& path : files.hide) AddReal(path.path, covered_);
     }
@@ -282,13 +282,7 @@ class PlanMaker {
       context_.cwd = cwd;
       return absl::OkStatus();
     }
-    if (asked_for && !resolved.ok()) {
-      return absl::PermissionDeniedError(absl::StrCat("cannot use the working folder: ", resolved.status().message()));
-    }
-    if (asked_for && !is_folder) {
-      return absl::PermissionDeniedError(
-          absl::StrCat("cannot use the working folder: ", policy::Quote(cwd), " is not a folder"));
-    }
+    if (asked_for && !is_folder) return RefuseWorkingFolder(cwd, resolved);
     if (asked_for) {
       return absl::PermissionDeniedError(absl::StrCat("cannot use the working folder ", policy::Quote(cwd),
                                                       ": the policy doesn't grant it; "

@@ -162,8 +162,8 @@ absl::Status StatusOf(const Failure& failure, const LaunchPlan& plan, const char
           absl::StrCat("cannot use the working folder ", policy::Quote(cwd), ": ", error));
     case Step::kExec:
       if (failure.error == ENOENT) {
-        return absl::PermissionDeniedError(
-            absl::StrCat("cannot run ", policy::Quote(plan.program()), ": its interpreter or loader is not there"));
+        return absl::PermissionDeniedError(absl::StrCat("cannot run ", policy::Quote(plan.program()),
+                                                        ": its loader, or its interpreter's, is not there"));
       }
       if (failure.error == EACCES || failure.error == ENOEXEC || failure.error == EPERM) {
         return absl::PermissionDeniedError(absl::StrCat("cannot run ", policy::Quote(plan.program()), ": ", error));

@@ -1,17 +1,17 @@
 #include "bulkhead/launcher/posix/plan.h"
 
-#include <errno.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "bulkhead/launcher/grants.h"
 #include "bulkhead/launcher/posix/posix.h"
+#include "bulkhead/launcher/program.h"
 #include "bulkhead/policy/text.h"
 
 namespace bulkhead::launcher {
@@ -27,11 +27,6 @@ constexpr bool kLimitsMemory = true;
 #else
 constexpr bool kLimitsMemory = false;
 #endif
-
-bool IsFolder(const std::string& path) {
-  struct stat info;
-  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-}
 
 // What can't be enforced here and is more than tier C leaves out anyway.
 absl::Status RefuseWhatIsNotEnforced(const PolicyFields& policy) {
@@ -92,40 +87,21 @@ absl::StatusOr<std::optional<Account>> ChooseAccount(const PolicyFields& policy,
                                                   "; use \"auto\", or start as that user"));
 }
 
-absl::Status CheckProgram(const std::string& path) {
-  struct stat info;
-  if (stat(path.c_str(), &info) != 0) {
-    const std::string text = absl::StrCat("cannot run ", policy::Quote(path), ": ", strerror(errno));
-    return errno == ENOENT || errno == ENOTDIR ? absl::NotFoundError(text) : absl::PermissionDeniedError(text);
+std::string EnvValue(const policy::ValidatedCommand& command, absl::string_view name) {
+  for (const policy::EnvEntry& entry : command.env) {
+    if (entry.name == name) return entry.value;
   }
-  if (S_ISDIR(info.st_mode)) return absl::PermissionDeniedError(absl::StrCat(policy::Quote(path), " is a folder"));
-  if (!S_ISREG(info.st_mode))
-    return absl::PermissionDeniedError(absl::StrCat(policy::Quote(path), " is no regular file"));
-  if (access(path.c_str(), X_OK) == 0) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat(policy::Quote(path), " is not executable (chmod +x)"));
+  return "";
 }
 
 // A bare name is not taken from where a grant lets the server write: it may be its own work.
-absl::StatusOr<std::string> FindPosixProgram(const policy::ValidatedCommand& command) {
-  const std::string& name = command.argv[0];
-  if (!command.look_up) {
-    const absl::Status status = CheckProgram(name);
-    if (!status.ok()) return status;
-    return name;
-  }
-  std::string looked_in;
-  for (const policy::LookUpFolder& folder : command.look_up_folders) {
-    absl::StrAppend(&looked_in, looked_in.empty() ? "" : ":", folder.path);
-    const std::string path = absl::StrCat(folder.path == "/" ? "" : folder.path, "/", name);
-    if (!CheckProgram(path).ok()) continue;
-    if (folder.granted_for_writing && (access(path.c_str(), W_OK) == 0 || access(folder.path.c_str(), W_OK) == 0)) {
-      continue;
-    }
-    return path;
-  }
-  return absl::NotFoundError(absl::StrCat("the command ", policy::Quote(name), " is not in ",
-                                          looked_in.empty() ? "the server's PATH, which is empty" : looked_in,
-                                          "; give its full path, or add its folder to PATH"));
+absl::StatusOr<Program> FindPosixProgram(const PolicyFields& policy, const policy::ValidatedCommand& command) {
+  const std::vector<std::string> writable = FoldersForWriting(policy.filesystem, EnvValue(command, "HOME"));
+  const auto may_write = [&writable](const std::string& real) {
+    const auto holds = [&real](const std::string& folder) { return IsWithin(real, folder); };
+    return std::any_of(writable.begin(), writable.end(), holds) && access(real.c_str(), W_OK) == 0;
+  };
+  return FindProgram(command.argv[0], command.look_up, EnvValue(command, "PATH"), may_write, /*look_at_elf=*/nullptr);
 }
 
 absl::Status CheckGrants(const PolicyFields& policy, std::vector<FolderToMake>& to_make,
@@ -145,13 +121,17 @@ absl::Status CheckGrants(const PolicyFields& policy, std::vector<FolderToMake>& 
   }
   for (const auto* list : {&files.rx, &files.ro, &files.rw}) {
     for (const policy::PathGrant& grant : *list) {
-      if (grant.path == ":runtime" || grant.optional || access(grant.path.c_str(), F_OK) == 0) continue;
-      bool made = false;
-      for (const FolderToMake& folder : to_make) made = made || folder.path == grant.path;
-      if (made) continue;
-      return absl::PermissionDeniedError(absl::StrCat(grant.origin, ": cannot grant ", policy::Quote(grant.path), ": ",
-                                                      strerror(errno),
-                                                      "; correct the path, or mark it \"optional\": true"));
+      if (grant.path == ":runtime") continue;
+      const absl::StatusOr<ResolvedPath> resolved = ResolveGrant(grant);
+      if (resolved.ok()) {
+        const absl::Status status = CheckGrantedType(grant, *resolved);
+        if (!status.ok()) return status;
+        continue;
+      }
+      const auto is_this = [&grant](const FolderToMake& folder) { return folder.path == grant.path; };
+      const bool made = std::any_of(to_make.begin(), to_make.end(), is_this);
+      if (absl::IsNotFound(resolved.status()) && (grant.optional || made)) continue;
+      return RefuseGrant(grant, resolved.status());
     }
   }
   return absl::OkStatus();
@@ -224,7 +204,7 @@ class PosixPlanMaker {
     }
     absl::StatusOr<std::optional<Account>> account = ChooseAccount(policy, features.is_root);
     if (!account.ok()) return account.status();
-    absl::StatusOr<std::string> program = FindPosixProgram(command);
+    const absl::StatusOr<Program> program = FindPosixProgram(policy, command);
     if (!program.ok()) return program.status();
 
     LaunchPlan plan;
@@ -243,11 +223,11 @@ class PosixPlanMaker {
     posix->term_grace =
         options.run_mode && !policy.timeouts.term_grace_was_set ? kRunTermGrace : policy.timeouts.term_grace;
     posix->run_mode = options.run_mode;
-    if (IsFolder(command.cwd)) {
+    const absl::StatusOr<ResolvedPath> cwd = ResolvePath(command.cwd);
+    if (cwd.ok() && cwd->is_folder()) {
       posix->cwd = command.cwd;
     } else if (command.cwd_asked_for) {
-      return absl::PermissionDeniedError(
-          absl::StrCat("cannot use the working folder: ", policy::Quote(command.cwd), " is not a folder"));
+      return RefuseWorkingFolder(command.cwd, cwd);
     }
 
     PlanVariant variant;
@@ -255,7 +235,7 @@ class PosixPlanMaker {
     if (options.describe_steps) Describe(*posix, variant.steps);
     plan.variants_.push_back(std::move(variant));
     plan.backend_ = BackendName::kPosix;
-    plan.program_ = *std::move(program);
+    plan.program_ = program->path;
     plan.command_ = command;
     plan.stderr_rules_ = policy.stderr_rules;
     plan.term_grace_ = posix->term_grace;

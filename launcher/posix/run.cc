@@ -26,6 +26,12 @@ namespace {
 
 // How often it is asked whether the parent is still there, where the system has nothing to wait on.
 constexpr int kParentCheckMs = 250;
+// A socket whose other end is shut down for writing: others than Linux and FreeBSD say POLLHUP of it, or nothing.
+#ifdef POLLRDHUP
+constexpr short kNoMoreInput = POLLRDHUP;
+#else
+constexpr short kNoMoreInput = 0;
+#endif
 constexpr absl::Duration kStartTimeout = absl::Seconds(60);
 
 int signal_pipe = -1;  // for the handler; set once, before it is installed
@@ -52,7 +58,7 @@ absl::Status CatchSignals(UniqueFd& reader) {
   if (!reader.valid() || !writer.valid()) return OurError("cannot make a pipe", errno);
   fcntl(writer.get(), F_SETFL, O_NONBLOCK);
   signal_pipe = writer.release();  // open until this process ends
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) Handle(signal, OnSignal);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) Handle(signal, OnSignal);
   for (const int signal : {SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE}) Handle(signal, SIG_IGN);
   Handle(SIGCHLD, SIG_DFL);  // the host may have left it ignored
   return absl::OkStatus();
@@ -65,10 +71,10 @@ void Supervise(const std::shared_ptr<Child>& child, int signals, pid_t parent) {
   const int look_again_ms = parent_exit.valid() ? -1 : kParentCheckMs;
   int timeout_ms = 0;  // looks at the parent once after the watch has begun
   while (!ended) {
-    // No events: only POLLHUP and POLLERR, which come unasked. A descriptor that said so once is not asked again.
+    // POLLHUP and POLLERR come unasked. A descriptor that said so once is not asked again.
     pollfd polls[] = {{child->end_fd(), POLLIN, 0},
                       {signals, POLLIN, 0},
-                      {stdin_gone ? -1 : STDIN_FILENO, 0, 0},
+                      {stdin_gone ? -1 : STDIN_FILENO, kNoMoreInput, 0},
                       {stdout_gone ? -1 : STDOUT_FILENO, 0, 0},
                       {host_gone || !parent_exit.valid() ? -1 : parent_exit.get(), POLLIN, 0}};
     poll(polls, 5, timeout_ms);
@@ -83,8 +89,8 @@ void Supervise(const std::shared_ptr<Child>& child, int signals, pid_t parent) {
       }
       asked = true;
     }
-    stdin_gone = stdin_gone || (polls[2].revents & (POLLHUP | POLLERR | POLLNVAL)) != 0;
-    stdout_gone = stdout_gone || (polls[3].revents & (POLLHUP | POLLERR | POLLNVAL)) != 0;
+    stdin_gone = stdin_gone || polls[2].revents != 0;
+    stdout_gone = stdout_gone || polls[3].revents != 0;
     const bool parent_gone = polls[4].revents != 0 || getppid() != parent;
     if (host_gone || (!parent_gone && !(stdin_gone && stdout_gone))) continue;
     host_gone = true;

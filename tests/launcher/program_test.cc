@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "bulkhead/launcher/elf_program.h"
 #include "bulkhead/launcher/plan.h"
 #include "tests/launcher/jail_fixture.h"
 
@@ -18,11 +19,15 @@ using testing::HasSubstr;
 
 bool Nowhere(const std::string&) { return false; }
 
+absl::StatusOr<Program> Find(const std::string& name, const std::string& path_list = "") {
+  return FindProgram(name, false, path_list, Nowhere, LookAtElfProgram);
+}
+
 class ProgramTest : public testing::Test {
  protected:
   std::string Script(const std::string& text, mode_t mode = 0755) const { return host_.File("bin/tool", text, mode); }
   static std::string Refusal(const std::string& path, const std::string& path_list = "/usr/bin:/bin") {
-    const absl::StatusOr<Program> program = FindProgram(path, false, path_list, Nowhere);
+    const absl::StatusOr<Program> program = Find(path, path_list);
     EXPECT_TRUE(absl::IsPermissionDenied(program.status())) << program.status();
     return std::string(program.status().message());
   }
@@ -75,7 +80,7 @@ TEST_F(ProgramTest, AMissingNameIsToldTheListThatWasSearched) {
 
 TEST_F(ProgramTest, AProgramIsFoundThroughLinks) {
   const std::string script = Script("#!/bin/sh\n"), link = host_.Link("bin/tool", "link");
-  const absl::StatusOr<Program> program = FindProgram(link, false, "", Nowhere);
+  const absl::StatusOr<Program> program = Find(link);
   ASSERT_TRUE(program.ok()) << program.status();
   EXPECT_EQ(program->path, link);
   EXPECT_EQ(program->file.real, script);
@@ -84,11 +89,11 @@ TEST_F(ProgramTest, AProgramIsFoundThroughLinks) {
 }
 
 TEST_F(ProgramTest, TheFirstLineMayHaveSpacesAndOptions) {
-  EXPECT_EQ(FindProgram(Script("#!  /bin/sh  -e \nexit\n"), false, "", Nowhere)->interpreter, "/bin/sh");
-  EXPECT_EQ(FindProgram(Script("#!/bin/sh"), false, "", Nowhere)->interpreter, "/bin/sh");
+  EXPECT_EQ(Find(Script("#!  /bin/sh  -e \nexit\n"))->interpreter, "/bin/sh");
+  EXPECT_EQ(Find(Script("#!/bin/sh"))->interpreter, "/bin/sh");
   EXPECT_THAT(Refusal(Script("#!\n")), HasSubstr("names no interpreter"));
   EXPECT_THAT(Refusal(Script("#!/usr/bin/env -S A=b nope --flag\n")), HasSubstr("a script for \"nope\""));
-  EXPECT_TRUE(FindProgram(Script("#!/usr/bin/env sh\n"), false, "/usr/bin:/bin", Nowhere).ok());
+  EXPECT_TRUE(Find(Script("#!/usr/bin/env sh\n"), "/usr/bin:/bin").ok());
   EXPECT_THAT(Refusal(Script("#!/usr/bin/env sh\n"), "/no/such"), HasSubstr("PATH: /no/such"));
 }
 
@@ -104,11 +109,11 @@ TEST_F(ProgramTest, WhatIsNoProgramIsSaid) {
 }
 
 TEST_F(ProgramTest, WhatMayBeRunButNotReadIsLeftToTheKernel) {
-  const absl::StatusOr<Program> program = FindProgram(Script("#!/no/such\n", 0111), false, "", Nowhere);
+  const absl::StatusOr<Program> program = Find(Script("#!/no/such\n", 0111));
   EXPECT_EQ(program.ok(), !IsRoot()) << program.status();  // root can read it
 }
 
-TEST_F(ProgramTest, OtherFormatsAreLeftToTheKernel) { EXPECT_TRUE(FindProgram(Script("MZ"), false, "", Nowhere).ok()); }
+TEST_F(ProgramTest, OtherFormatsAreLeftToTheKernel) { EXPECT_TRUE(Find(Script("MZ")).ok()); }
 
 }  // namespace
 }  // namespace bulkhead::launcher
