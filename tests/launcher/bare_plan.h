@@ -1,5 +1,6 @@
-// Plans with next to nothing in them, written by hand: so that what Launch, Process and BecomeKeeper do is tested apart
-// from what the plan builder decides. A test with this header must not link //launcher:plan, which has a PlanMaker too.
+// Plans with next to nothing in them, of both backends, written by hand: so that what Launch, Process and BecomeKeeper
+// do is tested apart from what the plan builder decides. A test with this header must not link //launcher:plan, which
+// has a PlanMaker too.
 #ifndef BULKHEAD_TESTS_LAUNCHER_BARE_PLAN_H_
 #define BULKHEAD_TESTS_LAUNCHER_BARE_PLAN_H_
 
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "bulkhead/launcher/plan.h"
 #include "bulkhead/launcher/plan_format.h"
 #include "bulkhead/launcher/plan_writer.h"
+#include "bulkhead/launcher/posix/plan.h"
 
 namespace bulkhead::launcher {
 
@@ -31,6 +34,15 @@ class PlanMaker {
     for (std::string& folder : folders) plan.folders_to_make_.push_back({std::move(folder)});
     return plan;
   }
+  static LaunchPlan MakePortable(const std::vector<std::string>& argv, PosixPlan posix,
+                                 policy::StderrRules stderr_rules, std::vector<std::string> folders) {
+    LaunchPlan plan = Make("", policy::Tier::kC, std::move(stderr_rules), std::move(folders));
+    plan.backend_ = BackendName::kPosix;
+    plan.program_ = argv[0];
+    plan.command_.argv = argv;
+    plan.posix_ = std::make_shared<PosixPlan>(std::move(posix));
+    return plan;
+  }
 };
 
 struct BarePlanOptions {
@@ -40,10 +52,18 @@ struct BarePlanOptions {
   policy::StderrRules stderr_rules = {};
   std::vector<std::string> folders = {};
   bool run_mode = false;
+  bool portable = false;  // the portable backend's plan, without any of the above namespaces
 };
 inline constexpr uint32_t kPidNamespace = CLONE_NEWUSER | CLONE_NEWPID;
 
 inline LaunchPlan MakeBarePlan(const std::vector<std::string>& argv, const BarePlanOptions& options = {}) {
+  if (options.portable) {
+    PosixPlan posix;
+    posix.stdin_grace = absl::Milliseconds(options.stdin_grace_ms);
+    posix.term_grace = absl::Milliseconds(options.term_grace_ms);
+    posix.run_mode = options.run_mode;
+    return PlanMaker::MakePortable(argv, std::move(posix), options.stderr_rules, options.folders);
+  }
   PlanWriter writer;
   const auto failures = [&writer](const std::vector<wire::Failure>& list) { return writer.Array(list); };
   const wire::Failure other = {0, 125, 1, writer.Text("cannot run a step")};

@@ -185,6 +185,19 @@ std::ostream& operator<<(std::ostream& stream, const Outcome& outcome) {
   return stream << "\"" << outcome.out << "\", " << outcome.end.ToString();
 }
 
+std::string NameOf(Way way) { return way == Way::kTierA ? "A" : way == Way::kTierB ? "B" : "Portable"; }
+
+Jail JailFor(Way way) {
+  Jail jail;
+  jail.tier = way == Way::kTierA ? policy::Tier::kA : policy::Tier::kB;
+  if (way != Way::kPortable) return jail;
+  jail.tier = policy::Tier::kC;
+  jail.network = "host";
+  jail.backend = BackendName::kPosix;
+  if (IsRoot()) jail.user = "nobody";
+  return jail;
+}
+
 absl::StatusOr<LaunchPlan> MakePlan(const Host& host, const Jail& jail, const Words& command) {
   Words rx = jail.rx;
   rx.insert(rx.end(), {":runtime", host / "tools"});

@@ -93,6 +93,12 @@ struct Jail {
   bool run_mode = false;
 };
 
+// What a test that both backends have to pass is run with.
+enum class Way { kTierA, kTierB, kPortable };
+std::string NameOf(Way way);
+// With that backend, in its tier, and what it has to be granted. As root the portable one needs an account.
+Jail JailFor(Way way);
+
 absl::StatusOr<LaunchPlan> MakePlan(const Host& host, const Jail& jail, const Words& command);
 // Starts it and reads its stdout to the end. `edit` may change the plan before.
 using Edit = std::function<void(LaunchPlan&)>;

@@ -1,5 +1,6 @@
-// `bulkhead run`, the real command: what passes through it, what ends a server and what doesn't, in tiers A and B. Tier
-// B is what is left where user namespaces are refused, which tests/programs/deny.cc imitates.
+// `bulkhead run`, the real command: what passes through it, what ends a server and what doesn't. In tiers A and B; tier
+// B is what is left where user namespaces are refused, which tests/programs/deny.cc imitates. And as it is on systems
+// that have the portable backend alone, without kqueue and with.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include <functional>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,13 +19,13 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "tests/launcher/jail_fixture.h"
+#include "tests/launcher/linux_alone.h"
 #include "tests/launcher/survivors.h"
 #include "tests/launcher/tree_check.h"
 
 namespace bulkhead::launcher {
 namespace {
 
-using policy::Tier;
 using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
@@ -114,28 +116,41 @@ class Program {
   UniqueFd in_, out_, err_, pidfd_;
 };
 
-class RunTest : public testing::TestWithParam<Tier> {
+struct Build {
+  const char* name;
+  Way way;
+  const char* command;  // as Bazel calls it
+};
+constexpr Build kBuilds[] = {{"A", Way::kTierA, "cli/bulkhead"},
+                             {"B", Way::kTierB, "cli/bulkhead"},
+                             {"Portable", Way::kPortable, "tests/launcher/bulkhead_portable"},
+                             {"PortableKqueue", Way::kPortable, "tests/launcher/bulkhead_kqueue"}};
+std::ostream& operator<<(std::ostream& stream, const Build& build) { return stream << build.name; }
+
+class RunTest : public testing::TestWithParam<Build> {
  protected:
+  static bool Portable() { return GetParam().way == Way::kPortable; }
   static void SetUpTestSuite() {
     AdoptOrphans();
     signal(SIGPIPE, SIG_IGN);
   }
   void TearDown() override {
-    EXPECT_FALSE(HasChildren());
+    EXPECT_TRUE(Portable() ? OnlyZombiesWereLeft() : !HasChildren());  // without a keeper nobody else reaps orphans
     EndLeftovers();
   }
 
   // The words that run `server` in the tier of this test.
   Words Run(const Words& server, const char* grace) const {
-    const std::string tier(policy::TierName(GetParam()));
+    const Jail jail = JailFor(GetParam().way);
     const std::string policy = host_.File(
         "policy.json",
-        absl::StrCat(R"({"version":1,"require":")", tier, R"(","user":")", IsRoot() ? "nobody" : "auto",
-                     R"(","filesystem":{"rx":[":runtime",")", host_ / "tools", R"("],"rw":[")", host_.Folder("work"),
+        absl::StrCat(R"({"version":1,"require":")", std::string(policy::TierName(jail.tier)), R"(","user":")",
+                     IsRoot() ? "nobody" : "auto", R"(","network":{"mode":")", jail.network,
+                     R"("},"filesystem":{"rx":[":runtime",")", host_ / "tools", R"("],"rw":[")", host_.Folder("work"),
                      R"("]},"timeouts":{"stdin_grace":")", grace, R"(","term_grace":")", grace, R"("}})"));
-    Words words = {TestData("cli/bulkhead"), "run",      "--policy", policy, "--cwd",
-                   host_.Folder("work"),     "--report", report(),   "--"};
-    if (GetParam() == Tier::kB) words.insert(words.begin(), {TestData("tests/programs/deny"), "--userns"});
+    Words words = {TestData(GetParam().command), "run",      "--policy", policy, "--cwd",
+                   host_.Folder("work"),         "--report", report(),   "--"};
+    if (GetParam().way == Way::kTierB) words.insert(words.begin(), {TestData("tests/programs/deny"), "--userns"});
     words.insert(words.end(), server.begin(), server.end());
     return words;
   }
@@ -147,6 +162,8 @@ class RunTest : public testing::TestWithParam<Tier> {
     EXPECT_THAT(ReadLine(program.out().get()), StartsWith("ready "));
     return program;
   }
+  // Three processes that ignore everything.
+  static const char* Forever() { return Portable() ? "group-forever" : "tree-forever"; }
   std::string report() const { return host_ / "report.json"; }
   nlohmann::json Report() const { return nlohmann::json::parse(ReadFile(report()), nullptr, false); }
 
@@ -156,8 +173,7 @@ class RunTest : public testing::TestWithParam<Tier> {
   Host host_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Tier, RunTest, testing::Values(Tier::kA, Tier::kB),
-                         [](const auto& info) { return info.param == Tier::kA ? "A" : "B"; });
+INSTANTIATE_TEST_SUITE_P(, RunTest, testing::ValuesIn(kBuilds), [](const auto& info) { return info.param.name; });
 
 // ---- What passes
 
@@ -201,7 +217,7 @@ TEST_P(RunTest, TheReportIsJsonWithTheTierAndTheEnd) {
   EXPECT_EQ(Program(Run({host_.probe(), "exit", "7"}, kShort), Wiring::kPipes).Wait(), 7);
   nlohmann::json report = Report();
   ASSERT_TRUE(report.is_object()) << ReadFile(this->report());
-  EXPECT_EQ(report["tier"], std::string(policy::TierName(GetParam())));
+  EXPECT_EQ(report["tier"], Portable() ? "C" : GetParam().name);
   EXPECT_EQ(report["exit"], nlohmann::json({{"code", 7}}));
   EXPECT_GT(report["usage"]["max_resident_bytes"], 0);
   EXPECT_TRUE(report["usage"]["user_us"].is_number_unsigned());
@@ -256,7 +272,8 @@ TEST_P(RunTest, StdinFromDevNullIsNoHostThatIsGone) {
 TEST_P(RunTest, AKilledHostsTreeEnds) {
   // With stdin from /dev/null nothing hangs up: the death of the parent alone is seen.
   for (const Wiring wiring : {Wiring::kPipes, Wiring::kSocketPairs, Wiring::kNullStdin}) {
-    for (const char* shape : {"wait", "tree-forever"}) {
+    for (const char* shape : {"wait", "group-forever", "tree-forever"}) {
+      if (Portable() && !AlsoPortable(shape)) continue;
       const std::string token = NewToken();
       int pair[2];
       ASSERT_EQ(pipe2(pair, O_CLOEXEC), 0);
@@ -327,13 +344,13 @@ TEST_P(RunTest, TheHostsOwnGroupIsNeverSignalled) {
     EXPECT_EQ(ReadLine(sibling.out().get()), "ping");
   };
 
-  Program stopped = StartProbe({"tree-forever", NewToken()}, kShort, Wiring::kPipes, group);
+  Program stopped = StartProbe({Forever(), NewToken()}, kShort, Wiring::kPipes, group);
   ASSERT_EQ(getpgid(stopped.pid()), group);
   stopped.Signal(SIGTERM);
   EXPECT_EQ(stopped.Wait(), 128 + SIGKILL);
   expect_sibling_lives();
 
-  Program left = StartProbe({"tree-forever", NewToken()}, kShort, Wiring::kPipes, group);
+  Program left = StartProbe({Forever(), NewToken()}, kShort, Wiring::kPipes, group);
   left.in().reset();
   left.out().reset();
   EXPECT_EQ(left.Wait(), 128 + SIGKILL);

@@ -1,5 +1,5 @@
 // No process of a server's tree is left, whatever shape it has and however it ends. Real plans from policy text, real
-// launches, in tiers A and B. What a host is told is tested in process_test.cc.
+// launches, in tiers A and B, and with the portable backend. What a host is told is tested in process_test.cc.
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -21,13 +21,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "tests/launcher/jail_fixture.h"
+#include "tests/launcher/linux_alone.h"
 #include "tests/launcher/survivors.h"
 #include "tests/launcher/tree_check.h"
 
 namespace bulkhead::launcher {
 namespace {
 
-using policy::Tier;
 using testing::IsEmpty;
 using testing::StartsWith;
 
@@ -91,7 +91,7 @@ class LaunchingHost {
   int pid() const { return pid_; }
   // Of the server's stdout; or why there is none.
   const std::string& first_line() const { return first_line_; }
-  int keeper() const { return OnlyChildOf(pid_); }
+  int keeper() const { return OnlyChildOf(pid_); }  // with the portable backend the server itself
   int init() const { return OnlyChildOf(keeper()); }
 
   void AskToStop() { EXPECT_EQ(write(to_.get(), "s", 1), 1); }
@@ -147,16 +147,15 @@ class LaunchingHost {
 
 // A grace that a tree is to survive is short; one that it is to end in is so long that it can't run out.
 constexpr char kShort[] = "50ms", kLong[] = "10m";
-Jail WithGraces(Tier tier, const std::string& stdin_grace, const std::string& term_grace) {
-  Jail jail;
-  jail.tier = tier;
+Jail WithGraces(Way way, const std::string& stdin_grace, const std::string& term_grace) {
+  Jail jail = JailFor(way);
   jail.more = absl::StrCat(R"(,"timeouts":{"stdin_grace":")", stdin_grace, R"(","term_grace":")", term_grace, R"("})");
   return jail;
 }
-Jail ShortGraces(Tier tier) { return WithGraces(tier, kShort, kShort); }
+Jail ShortGraces(Way way) { return WithGraces(way, kShort, kShort); }
 
 // Ends the tree of a host that has one, looks for what is left, and gives back what the host was told.
-std::string End(LaunchingHost& host, Ending ending, const std::string& token) {
+std::string End(LaunchingHost& host, Ending ending, const std::string& token, Way way) {
   const int keeper = host.keeper();
   const UniqueFd keeper_fd(static_cast<int>(syscall(SYS_pidfd_open, keeper, 0)));
   EXPECT_TRUE(keeper_fd.valid());
@@ -178,7 +177,8 @@ std::string End(LaunchingHost& host, Ending ending, const std::string& token) {
   EXPECT_TRUE(Ends(keeper_fd.get(), kHangMilliseconds));
   EXPECT_THAT(Survivors(token), IsEmpty());
   // Whoever dies without its parent has become ours, and only we can reap it. Else everyone was reaped by their own.
-  EXPECT_TRUE(ending == Ending::kStop || ending == Ending::kInitKilled ? !HasChildren() : OnlyZombiesWereLeft());
+  const bool reaped = way != Way::kPortable && (ending == Ending::kStop || ending == Ending::kInitKilled);
+  EXPECT_TRUE(reaped ? !HasChildren() : OnlyZombiesWereLeft());
   return end;
 }
 
@@ -203,11 +203,12 @@ struct Shape {
 };
 std::ostream& operator<<(std::ostream& stream, const Shape& shape) { return stream << shape.name; }
 
-class TreeTest : public TreeFixture, public testing::WithParamInterface<std::tuple<Tier, Ending, Shape>> {};
+using Case = std::tuple<Way, Ending, Shape>;
+class TreeTest : public TreeFixture, public testing::WithParamInterface<Case> {};
 
 TEST_P(TreeTest, NothingIsLeft) {
-  const auto& [tier, ending, shape] = GetParam();
-  const Jail jail = WithGraces(tier, shape.stdin_grace, shape.term_grace);
+  const auto& [way, ending, shape] = GetParam();
+  const Jail jail = WithGraces(way, shape.stdin_grace, shape.term_grace);
   for (int cycle = 0; cycle < kCycles && !HasFailure(); ++cycle) {
     const std::string token = NewToken();
     Words command = {host_.probe()};
@@ -220,7 +221,7 @@ TEST_P(TreeTest, NothingIsLeft) {
     if (shape.words[0] == "stop-self") {
       while (StateOf(tree[0]) != 'T') sched_yield();
     }
-    const std::string end = End(host, ending, token);
+    const std::string end = End(host, ending, token, way);
     switch (ending) {
       case Ending::kStop:
         EXPECT_EQ(end, shape.stop_end);
@@ -238,27 +239,38 @@ TEST_P(TreeTest, NothingIsLeft) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    , TreeTest,
-    testing::Combine(
-        testing::Values(Tier::kA, Tier::kB), testing::ValuesIn(kEndings),
-        testing::Values(Shape{"FourWrappers", {"wrap", "4", "PROBE", "wait"}, "exited with code 0", 5, kLong, kLong},
-                        Shape{"SetsidHelper", {"setsid-helper"}, "exited with code 0", 2, kLong, kLong},
-                        Shape{"Daemon", {"daemon"}, "exited with code 0", 2, kLong, kLong},
-                        Shape{"IgnoresAll", {"ignore-all"}, "killed by signal 9 (SIGKILL)", 1, kShort, kShort},
-                        Shape{"Stopped", {"stop-self"}, "killed by signal 15 (SIGTERM)", 1, kShort, kLong})),
-    [](const auto& info) {
-      return absl::StrCat("Tier", std::string(policy::TierName(std::get<0>(info.param))),
-                          NameOf(std::get<1>(info.param)), std::get<2>(info.param).name);
-    });
+const Shape kShapes[] = {{"FourWrappers", {"wrap", "4", "PROBE", "wait"}, "exited with code 0", 5, kLong, kLong},
+                         {"SetsidHelper", {"setsid-helper"}, "exited with code 0", 2, kLong, kLong},
+                         {"Daemon", {"daemon"}, "exited with code 0", 2, kLong, kLong},
+                         {"IgnoresAll", {"group-forever"}, "killed by signal 9 (SIGKILL)", 3, kShort, kShort},
+                         {"Stopped", {"stop-self"}, "killed by signal 15 (SIGTERM)", 1, kShort, kLong}};
+
+std::vector<Case> AllCases() {
+  std::vector<Case> cases;
+  for (const Way way : {Way::kTierA, Way::kTierB, Way::kPortable}) {
+    for (const Ending ending : kEndings) {
+      for (const Shape& shape : kShapes) {
+        const std::string test = absl::StrCat("TreeTest.NothingIsLeft/", NameOf(ending), shape.name);
+        if (way != Way::kPortable || WhyLinuxAlone(test) == nullptr) cases.emplace_back(way, ending, shape);
+      }
+    }
+  }
+  return cases;
+}
+
+std::string NameOf(const testing::TestParamInfo<Case>& info) {
+  const auto& [way, ending, shape] = info.param;
+  return absl::StrCat(way == Way::kPortable ? "" : "Tier", NameOf(way), NameOf(ending), shape.name);
+}
+INSTANTIATE_TEST_SUITE_P(, TreeTest, testing::ValuesIn(AllCases()), [](const auto& info) { return NameOf(info); });
 
 // ---- A server that leaves something behind
 
-class TierTest : public TreeFixture, public testing::WithParamInterface<Tier> {};
-INSTANTIATE_TEST_SUITE_P(Tier, TierTest, testing::Values(Tier::kA, Tier::kB),
-                         [](const auto& info) { return info.param == Tier::kA ? "A" : "B"; });
+class EndTest : public TreeFixture, public testing::WithParamInterface<Way> {};
+INSTANTIATE_TEST_SUITE_P(, EndTest, testing::Values(Way::kTierA, Way::kTierB, Way::kPortable),
+                         [](const auto& info) { return NameOf(info.param); });
 
-TEST_P(TierTest, AServerThatLeavesASleeperIsNoticedWithinASecond) {
+TEST_P(EndTest, AServerThatLeavesASleeperIsNoticedWithinASecond) {
   const std::string seconds = absl::StrCat("999.", getpid());  // the sleeper's token
   const std::string script = absl::StrCat("sleep ", seconds, " & exit 7");
   const int outside = system(script.c_str());
@@ -273,6 +285,7 @@ TEST_P(TierTest, AServerThatLeavesASleeperIsNoticedWithinASecond) {
   EXPECT_TRUE(Ends(process->pidfd(), 1000));
   EXPECT_EQ(process->Wait().ToString(), "exited with code 7");
   EXPECT_THAT(Survivors(seconds), IsEmpty());
+  EXPECT_TRUE(GetParam() != Way::kPortable || OnlyZombiesWereLeft());  // the sleeper, which nobody else reaps
 }
 
 // Runs `f` as PID 1 of a process id namespace, where nobody else takes pids and the next one can be chosen (proc(5),
@@ -303,21 +316,23 @@ int InOwnPidNamespace(const std::function<int()>& f) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 104;
 }
 
-TEST_P(TierTest, ARecycledPidIsNeverSignalled) {
+TEST_P(EndTest, ARecycledPidIsNeverSignalled) {
   const auto stranger_lives = [&]() -> int {
-    const absl::StatusOr<LaunchPlan> plan = MakePlan(host_, ShortGraces(GetParam()), {"/bin/true"});
+    const absl::StatusOr<LaunchPlan> plan =
+        MakePlan(host_, WithGraces(GetParam(), kLong, kLong), {host_.probe(), "wait", NewToken()});
     if (!plan.ok()) return 1;
     absl::StatusOr<Process> process = Launch(*plan);
     if (!process.ok()) return 2;
-    const std::string info = ReadWholeFile(absl::StrCat("/proc/self/fdinfo/", process->pidfd()));
-    const int keeper = atoi(info.c_str() + info.find("Pid:") + 4);
-    process->Wait();
+    const std::vector<int> children = ChildrenOf(getpid());
+    if (children.size() != 1) return 5;
+    const int keeper = children[0];  // with the portable backend the server itself
+    process->Stop();
     WriteText("/proc/sys/kernel/ns_last_pid", absl::StrCat(keeper - 1));
     const pid_t stranger = fork();
     if (stranger == 0) {
       for (;;) pause();
     }
-    if (stranger != keeper) return 3;  // the control: it has the number that the keeper had
+    if (stranger != keeper) return 3;  // the control: it has the number that the other had
     process->Kill();
     process->Stop();
     process = absl::CancelledError("destroys the Process");
@@ -337,7 +352,7 @@ class AttackTest : public TreeFixture, public testing::WithParamInterface<std::t
 // In tier B keeper and jail init are processes of the same user, with numbers that the server can see.
 TEST_P(AttackTest, NeitherKeeperNorInitCanBeSignalledOrBlinded) {
   const auto& [ending, landlock_abi] = GetParam();
-  Jail jail = ShortGraces(Tier::kB);
+  Jail jail = ShortGraces(Way::kTierB);
   jail.landlock_abi = landlock_abi;
   const std::string token = NewToken();
   const std::string script = absl::StrCat(
@@ -364,7 +379,7 @@ TEST_P(AttackTest, NeitherKeeperNorInitCanBeSignalledOrBlinded) {
     EXPECT_EQ(StateOf(pid), 'S');
     EXPECT_THAT(ReadWholeFile(process + "/status"), testing::HasSubstr(absl::StrCat("\nUid:\t", host_.person(), "\t")));
   }
-  const std::string end = End(host, ending, token);
+  const std::string end = End(host, ending, token, Way::kTierB);
   if (ending == Ending::kStop) {
     EXPECT_EQ(end, "killed by signal 9 (SIGKILL)");
   }

@@ -45,6 +45,7 @@
 //   ignore-all TOKEN           ignores EOF, TERM, INT and HUP
 //   stop-self TOKEN            stops itself (SIGSTOP) after `ready`
 //   tree-forever TOKEN         three levels, each in a session of its own, all ignoring everything
+//   group-forever TOKEN        the same three in the server's own session and process group
 //   runner TOKEN               forks and exits, over and over, in new sessions: a pid is stale when it is read
 //   on-stop TOKEN EOFFILE TERMFILE    at EOF makes EOFFILE, at TERM makes TERMFILE, then exits with code 0
 //   orphan-eof TOKEN           ignores TERM; at EOF it goes on, writing to stderr as fast as it can

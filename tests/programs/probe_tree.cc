@@ -178,18 +178,21 @@ int StopSelf(int, char**) {
   return LiveUntilEof();
 }
 
-int TreeForEver(int, char**) {
+int ThreeForEver(bool sessions) {
   IgnoreEverything();
   Roll roll;
   if (Fork() == 0) {
-    setsid();
-    if (Fork() == 0) setsid();
+    if (sessions) setsid();
+    if (Fork() == 0 && sessions) setsid();
     roll.Report();  // both of them
     LiveForEver();
   }
   roll.PrintReady(2);
   LiveForEver();
 }
+
+int TreeForEver(int, char**) { return ThreeForEver(/*sessions=*/true); }
+int GroupForEver(int, char**) { return ThreeForEver(/*sessions=*/false); }
 
 int Runner(int, char**) {
   Roll roll;
@@ -288,6 +291,7 @@ const Command kTreeCommands[] = {
     {"ignore-all", 1, 1, IgnoreAll},
     {"stop-self", 1, 1, StopSelf},
     {"tree-forever", 1, 1, TreeForEver},
+    {"group-forever", 1, 1, GroupForEver},
     {"runner", 1, 1, Runner},
     {"on-stop", 3, 3, OnStop},
     {"orphan-eof", 1, 1, OrphanEof},
