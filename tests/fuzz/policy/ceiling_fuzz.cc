@@ -23,7 +23,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text(reinterpret_cast<const char*>(data), size);
   const std::size_t cut = text.find("\n---\n");
   if (cut == std::string::npos) return 0;
-  const PolicyText policy{"policy.json", text.substr(0, cut)}, ceiling{"ceiling.json", text.substr(cut + 5)};
+  // One name, since ${cache} is called after it: a ceiling's is the policy's.
+  const PolicyText policy{"policy.json", text.substr(0, cut)}, ceiling{"policy.json", text.substr(cut + 5)};
   ParseOptions options = FuzzHost();
   options.record_origins = true;
   const auto parse = [&options](const PolicyText& of) { return ParseFields(of, options, Unenforced::kAccept); };
