@@ -64,6 +64,9 @@ absl::Status CantRead(const std::string& path, absl::string_view why) {
 absl::Status CantRead(const std::string& path, int error) {
   switch (error) {
     case ENOENT:
+      if (absl::StartsWith(path.substr(path.rfind('/') + 1), "preset:")) {
+        return CantRead(path, "there is no such file; name a built-in policy by --preset, or under \"extends\"");
+      }
       return CantRead(path, "there is no such file; check the path");
     case EACCES:
       return CantRead(path, "permission denied; let the user who starts the server read it");

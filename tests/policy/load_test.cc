@@ -189,6 +189,35 @@ TEST_F(LoadTest, ACeilingsOwnExtendsAreFoundFromItsFolder) {
   EXPECT_EQ((*LoadPolicy(policy, Host(), ceiling))->network, NetworkMode::kHost);
 }
 
+// What is loaded as a file is a file, or nothing: never the preset.
+TEST_F(LoadTest, AFileThatIsNamedLikeAPresetIsAFile) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder_);
+  const std::string text = File(R"("user": "of-the-file", "syscalls": {"allow": ["ptrace"]})").text;
+  for (const char* name : {"preset:browser", "preset:mine"}) {  // there is a preset of the first name only
+    Write(name, text);
+    const absl::StatusOr<Policy> policy = LoadPolicy(name, Host(), "");
+    EXPECT_TRUE(policy.ok()) << policy.status();
+    if (!policy.ok()) continue;
+    EXPECT_EQ((*policy)->user, "of-the-file");
+    EXPECT_EQ((*policy)->name, absl::StrCat("./", name));  // a preset's warnings are left out, and its cache is shared
+    EXPECT_NE((*policy)->cache_key, (*LoadPreset("browser", Host(), ""))->cache_key);
+    EXPECT_EQ((*LoadCeilings({name}, ""))[0].name, absl::StrCat("./", name));
+    std::filesystem::remove(Path(name));
+  }
+  for (const char* name : {"preset:browser", "preset:mine"}) {
+    EXPECT_EQ(ReadError(name), absl::StrCat("can't read \"", name,
+                                            "\": there is no such file; name a built-in policy by --preset, or under "
+                                            "\"extends\""));
+    EXPECT_EQ(LoadPolicy(name, Host(), "").status().message(), ReadError(name));
+  }
+  // Where both could be meant, the one who asks for a preset gets it.
+  Write("preset:browser", text);
+  EXPECT_EQ((*LoadPreset("browser", Host(), ""))->name, "preset:browser");
+  EXPECT_EQ((*LoadPreset("browser", Host(), ""))->user, "auto");
+  std::filesystem::current_path(before);
+}
+
 TEST_F(LoadTest, APresetThatIsNotThereIsNamed) {
   EXPECT_EQ(LoadPreset("nod", Host(), "").status().code(), absl::StatusCode::kInvalidArgument);
 }
