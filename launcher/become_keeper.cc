@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -38,11 +39,14 @@ absl::Status FillStdio() {
 absl::StatusOr<UniqueFd> OpenReport(const std::string& path) {
   UniqueFd fd;
   if (path.empty()) return fd;
-  fd.reset(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600));
+  // O_NONBLOCK: the open of a fifo must fail, not wait for a reader.
+  fd.reset(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600));
   if (fd.valid() && MoveAboveTargets(fd)) return fd;
   const int error = errno;
   return absl::FailedPreconditionError(absl::StrCat("cannot write the report to ", policy::Quote(path), ": ",
-                                                    error == ELOOP ? "it is a symbolic link" : strerror(error)));
+                                                    error == ELOOP   ? "it is a symbolic link"
+                                                    : error == ENXIO ? "it is a fifo that nobody reads"
+                                                                     : strerror(error)));
 }
 
 // Empty when there is no parent to watch: PID 1 of a container has none, nor has a process whose parent is outside of
@@ -105,6 +109,7 @@ absl::Status BecomeLinuxKeeper(const LaunchPlan& plan, const std::string& report
     return absl::InvalidArgumentError(absl::StrCat(kWhat, ": the plan was made for Launch; set PlanOptions::run_mode"));
   }
 
+  signal(SIGXFSZ, SIG_IGN);  // setrlimit(2): a memfd counts for the host's RLIMIT_FSIZE; the keeper takes it back
   absl::Status status = FillStdio();
   if (status.ok()) status = MakeFolders(plan.folders_to_make());
   if (!status.ok()) return status;

@@ -152,7 +152,7 @@ class Maker {
   std::string AddPrivate(const std::string& path, const char* mode, const std::string& origin) {
     absl::StatusOr<ResolvedPath> resolved = ResolvePath(path);
     if (absl::IsNotFound(resolved.status())) resolved = ResolveFuture(path);
-    if (!resolved.ok() || !resolved->is_folder()) return "";
+    if (!resolved.ok() || !resolved->is_folder() || resolved->real == "/") return "";
     for (const SymlinkOnPath& link : resolved->links) links_[link.at] = link.text;
     if (grants_.count(resolved->real) != 0) {
       layout_.warnings.push_back(absl::StrCat(policy::Quote(path), " is granted as it is (",

@@ -17,7 +17,23 @@ using wire::Phase;
   for (;;) Call(__NR_exit_group, code);
 }
 
-void Print(const char* text) { Call(__NR_write, 2, text, Length(text)); }
+// A pipe that has place at all takes this much without waiting (PIPE_BUF, pipe(7)).
+constexpr unsigned long kPrintBytesMax = 4096;
+constexpr long kPrintWaitNanoseconds = 500 * 1000000;
+
+// On stderr, as far as somebody reads it: the server may have filled the pipe, and our end must not wait for that.
+void Print(const char* text) {
+  for (unsigned long left = Length(text); left > 0 && !g.stderr_is_stuck;) {
+    PollFd poll = {2, kPollOut, 0};
+    const TimeSpec wait = {0, kPrintWaitNanoseconds};
+    g.stderr_is_stuck = Call(__NR_ppoll, &poll, 1, &wait, nullptr, 8) == 0;
+    if (g.stderr_is_stuck) return;
+    const long written = Call(__NR_write, 2, text, left < kPrintBytesMax ? left : kPrintBytesMax);
+    if (written <= 0) return;
+    text += written;
+    left -= static_cast<unsigned long>(written);
+  }
+}
 
 // A plan we can't read has no sentences of its own.
 [[noreturn]] void Refuse(const char* text) {

@@ -34,8 +34,9 @@ struct State {
   int init_socket, keeper_socket;
   int keeper_pid;
   int slots[wire::kSlotsMax];
-  long helper_pid;  // of a step that needed a process for a moment; killed, to be reaped by ReapHelper
-  int empty_file;   // of kEmptyFile, for kCover; the init's; -1: none
+  long helper_pid;       // of a step that needed a process for a moment; killed, to be reaped by ReapHelper
+  bool stderr_is_stuck;  // nobody reads it
+  int empty_file;        // of kEmptyFile, for kCover; the init's; -1: none
   // Set by the init (and by the server's process before its exec, which shares the memory too).
   volatile Fault fault;
   volatile int server_pid;

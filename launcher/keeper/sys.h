@@ -76,7 +76,7 @@ inline constexpr int kDirectory = 0200000, kNoFollow = 0400000;
 
 inline constexpr int kRegularFile = 0100000;  // S_IFREG
 
-inline constexpr short kPollIn = 1, kPollPri = 2, kPollErr = 8, kPollHup = 16, kPollRdHup = 0x2000;
+inline constexpr short kPollIn = 1, kPollPri = 2, kPollOut = 4, kPollErr = 8, kPollHup = 16, kPollRdHup = 0x2000;
 struct PollFd {
   int fd;
   short events, revents;

@@ -127,7 +127,9 @@ absl::Status RunPosix(const LaunchPlan& plan, const std::string& report_path) {
   if (!status.ok()) return status;
   UniqueFd report;
   if (!report_path.empty()) {
-    report.reset(open(report_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600));
+    // O_NONBLOCK: the open of a fifo must fail, not wait for a reader.
+    report.reset(
+        open(report_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600));
     if (!report.valid()) {
       return absl::FailedPreconditionError(
           absl::StrCat("cannot write the report to ", policy::Quote(report_path), ": ", strerror(errno)));

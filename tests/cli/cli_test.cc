@@ -730,5 +730,38 @@ TEST_F(CliTest, DoctorNamesATierAndARemedyForWhatIsMissing) {
   EXPECT_EQ(Bulkhead({"doctor"}).exit_code, result.exit_code);
 }
 
+// ---- A strange host
+
+TEST_F(CliTest, AReportThatNobodyReadsIsAnErrorAndDoesNotWait) {
+  const std::string fifo = home_.path() + "/fifo";
+  EXPECT_EQ(Bulkhead({"run", "--report", home_.path() + "/report", "/bin/true"}).exit_code, 0);  // control
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const Result result = Bulkhead({"run", "--report", fifo, "/bin/true"});
+  EXPECT_EQ(result.exit_code, 125);
+  EXPECT_THAT(result.err, HasSubstr("it is a fifo that nobody reads"));
+}
+
+TEST_F(CliTest, AHomeThatIsTheRootByAnotherNameIsNone) {
+  for (const char* home : {"/", "/..", "/usr/..", "/proc/self/root"}) {
+    Invocation invocation = WithWords({"run", "/bin/echo", "ran"});
+    invocation.env["HOME"] = home;
+    const Result result = RunBulkhead(invocation);
+    EXPECT_EQ(result.out, "ran\n") << home << ": " << result.err;
+  }
+}
+
+TEST_F(CliTest, AHostsLimitOfFileSizesIsAnErrorWithAReason) {
+  const std::string binary = std::string(getenv("TEST_SRCDIR")) + "/" + getenv("TEST_WORKSPACE") + "/cli/bulkhead";
+  const auto with_limit = [&](const std::string& blocks) {
+    Invocation invocation = WithWords({"-c", "ulimit -f " + blocks + "; exec \"$0\" run /bin/echo ran", binary});
+    invocation.program = "/bin/sh";
+    return RunBulkhead(invocation);
+  };
+  EXPECT_EQ(with_limit("unlimited").out, "ran\n");  // control
+  const Result result = with_limit("1");
+  EXPECT_EQ(result.exit_code, 125) << "not SIGXFSZ";
+  EXPECT_THAT(result.err, HasSubstr("File too large"));
+}
+
 }  // namespace
 }  // namespace bulkhead::cli

@@ -26,6 +26,7 @@
 namespace bulkhead::launcher {
 namespace {
 
+using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
@@ -90,6 +91,7 @@ class Program {
   int pid() const { return pid_; }
   UniqueFd& in() { return in_; }
   UniqueFd& out() { return out_; }
+  UniqueFd& err() { return err_; }
 
   void Write(const std::string& text) {
     EXPECT_EQ(write(in_.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
@@ -101,13 +103,17 @@ class Program {
   }
   // As a shell shows it. Checks that nothing was written to stderr, by us or by the server.
   int Wait() {
+    const int code = WaitUnread();
+    EXPECT_EQ(ReadToEnd(err_.get()), "");
+    return code;
+  }
+  int WaitUnread() {
     if (!EndsWithin(kHangMilliseconds)) {
       ADD_FAILURE() << "it does not end";
       kill(pid_, SIGKILL);
     }
     int status = 0;
     EXPECT_EQ(waitpid(pid_, &status, 0), pid_);
-    EXPECT_EQ(ReadToEnd(err_.get()), "");
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   }
 
@@ -222,6 +228,21 @@ TEST_P(RunTest, TheReportIsJsonWithTheTierAndTheEnd) {
   EXPECT_GT(report["usage"]["max_resident_bytes"], 0);
   EXPECT_TRUE(report["usage"]["user_us"].is_number_unsigned());
   EXPECT_TRUE(report["usage"]["system_us"].is_number_unsigned());
+}
+
+// Our note after a failed server must not wait for a reader: nothing but SIGKILL would end us then.
+TEST_P(RunTest, AStderrThatNobodyReadsDoesNotKeepUsFromEnding) {
+  const auto fails = [&](const std::string& first) {
+    return Program(Run({"/usr/bin/perl", "-e", first + "exit 3", host_.key()}, kShort), Wiring::kPipes);
+  };
+  Program control = fails("");
+  EXPECT_EQ(control.WaitUnread(), 3);
+  const std::string note = ReadToEnd(control.err().get());
+  if (!Portable()) EXPECT_THAT(note, HasSubstr("names a file that the server can't see"));
+  EXPECT_EQ(fails("use Fcntl; fcntl(STDERR, F_SETFL, O_NONBLOCK); 1 while syswrite(STDERR, 'x' x 4096);"
+                  "1 while syswrite(STDERR, 'x'); fcntl(STDERR, F_SETFL, 0);")
+                .WaitUnread(),
+            3);
 }
 
 // ---- When the host is gone
