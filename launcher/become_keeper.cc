@@ -16,6 +16,7 @@
 #include "bulkhead/launcher/cgroup.h"
 #include "bulkhead/launcher/folders.h"
 #include "bulkhead/launcher/handover.h"
+#include "bulkhead/launcher/host_behind.h"
 #include "bulkhead/launcher/keeper_image.h"
 #include "bulkhead/launcher/linux.h"
 #include "bulkhead/launcher/process.h"
@@ -123,8 +124,10 @@ absl::Status BecomeLinuxKeeper(const LaunchPlan& plan, const std::string& report
   if (!report.ok()) return report.status();
   absl::StatusOr<UniqueFd> parent = OpenParent();
   if (!parent.ok()) return parent.status();
+  UniqueFd host = OpenHostBehindParent();
 
   if (parent->valid()) header.flags |= wire::kWatchParent;
+  if (host.valid()) header.flags |= wire::kWatchHost;
   if (report->valid()) header.flags |= wire::kHasReport;
   const absl::string_view head(reinterpret_cast<const char*>(&header), sizeof(header));
   bytes.remove_prefix(sizeof(header));
@@ -132,6 +135,7 @@ absl::Status BecomeLinuxKeeper(const LaunchPlan& plan, const std::string& report
   sources[wire::kPlanFd] = SealedMemfd("bulkhead-plan", {head, bytes}, MemfdUse::kRead);
   if (!sources[wire::kPlanFd].valid()) return OurError("cannot write the plan to a memfd", errno);
   sources[wire::kControlFd] = *std::move(parent);
+  sources[wire::kHostPidFd] = std::move(host);
   sources[wire::kReportFd] = *std::move(report);
   sources[wire::kServerStderrFd] = *std::move(server_stderr);
   sources[wire::kSecretsFd] = *std::move(secrets);

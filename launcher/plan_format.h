@@ -21,11 +21,12 @@ inline constexpr uint32_t kVersion = 1;
 inline constexpr int kPlanFd = 3;
 inline constexpr int kControlFd = 4;  // library: the control socket; run: the parent's pidfd, if kWatchParent
 inline constexpr int kReportFd = 5;   // run: where the report goes, if kHasReport
-inline constexpr int kHostPidFd = 6;  // library: the host's pidfd, so that a fork of the host keeps no server alive
-inline constexpr int kServerStderrFd =
-    6;  // run: what the kStderr step makes the server's fd 2; ours stays for our own sentences
-
-inline constexpr int kSecretsFd = 7;  // a pipe that holds the secrets, if the plan has any
+// The host's pidfd. Library: so that a fork of the host keeps no server alive. Run: of the host behind the parent, if
+// kWatchHost.
+inline constexpr int kHostPidFd = 6;
+// Run: what the kStderr step makes the server's fd 2; ours stays for our own sentences.
+inline constexpr int kServerStderrFd = 7;
+inline constexpr int kSecretsFd = 8;  // a pipe that holds the secrets, if the plan has any
 
 inline constexpr int kSecretsBytesMax = 64 << 10;  // all of them, with their names: what a pipe holds
 inline constexpr int kTreeSlotsMax = 96;           // descriptors that a keeper step hands to an init step
@@ -39,6 +40,7 @@ enum PlanFlags : uint32_t {
   kRunMode = 1,      // stdio passes straight through; failures are printed; watch fds 0 and 1 and the parent
   kWatchParent = 2,  // kControlFd is the parent's pidfd
   kHasReport = 4,
+  kWatchHost = 8,  // kHostPidFd is the host's pidfd; without kRunMode it always is
 };
 
 // As whom the server runs.

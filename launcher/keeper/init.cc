@@ -128,7 +128,7 @@ void InitMain() {
   Close(g.keeper_socket);
   Close(wire::kControlFd);
   Close(wire::kReportFd);
-  if ((g.plan->flags & wire::kRunMode) == 0) Close(wire::kHostPidFd);
+  Close(wire::kHostPidFd);
   // A SIGKILL to the keeper's group must not reach both of us.
   if (const long error = Call(__NR_setsid); IsError(error)) Fail(wire::Phase::kNamespaces, error);
   Call(__NR_prctl, PR_SET_NAME, "bulkhead-init", 0, 0, 0);

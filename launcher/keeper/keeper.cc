@@ -400,7 +400,7 @@ bool Supervise(const Supervision& s, uint32_t variant) {
       {s.signals, kPollIn, 0},
       {run ? 0 : -1, kPollRdHup, 0},
       {run ? 1 : -1, 0, 0},
-      {run ? -1 : wire::kHostPidFd, kPollIn, 0},
+      {!run || (g.plan->flags & wire::kWatchHost) ? wire::kHostPidFd : -1, kPollIn, 0},
   };
   Ladder ladder(s);
   bool started = false, stdin_gone = false, stdout_gone = false;

@@ -41,6 +41,7 @@ inline constexpr LinuxAlone kLinuxAlone[] = {
      "the plan has no words for it; MistakeTest shows its own"},
     {"ProcessTest.AnyOtherFailureIsInternal", "the plan has no words for it; MistakeTest shows its own"},
     {"RunTest.AKilledHostsTreeEnds: tree-forever", "it leaves the process group, and lives on"},
+    {"RunTest.AKilledHostIsMissedAlsoWhenTheServerHoldsItsPipes: wrappers", "only the parent is watched"},
     {"RunTest.NothingOfTheCommandIsSeenInKeeperAndInit", "there is neither; bulkhead itself stays"},
     {"MistakeTest.TheLoaderOfAProgramMustBeGrantedToo", "every file of the user's is open to the server"},
     {"MistakeTest.HasItsOwnMessageAndCode: cwd not granted",

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "bulkhead/launcher/host_behind.h"
 #include "nlohmann/json.hpp"
 #include "tests/launcher/jail_fixture.h"
 #include "tests/launcher/linux_alone.h"
@@ -320,6 +321,53 @@ TEST_P(RunTest, AKilledHostsTreeEnds) {
       EXPECT_THAT(Survivors(token), IsEmpty());
       EXPECT_TRUE(OnlyZombiesWereLeft());
     }
+  }
+}
+
+// A server that opens the host's ends of its pipes hides that the host is gone: no pipe hangs up. Where the host
+// started us, its death is seen; where a shell or a package runner is between, it is found by its ends of the pipes.
+TEST_P(RunTest, AKilledHostIsMissedAlsoWhenTheServerHoldsItsPipes) {
+  for (const int wrappers : {0, 1, kAncestorsMax - 1, kAncestorsMax, kAncestorsMax + 1}) {
+    if (Portable() && wrappers > 0 && !AlsoPortable("wrappers")) continue;
+    SCOPED_TRACE(wrappers);
+    const std::string token = NewToken();
+    int pair[2];
+    ASSERT_EQ(pipe2(pair, O_CLOEXEC), 0);
+    const pid_t host = fork();
+    if (host == 0) {
+      Words words = Run({host_.probe(), "hold-stdio", token}, kShort);
+      if (wrappers > 0) words.insert(words.begin(), {host_.probe(), "wrap", std::to_string(wrappers)});
+      Program run(words, Wiring::kPipes);
+      EXPECT_THAT(ReadLine(run.out().get()), StartsWith("ready "));
+      // Root's server is another user, who can't open root's pipes: let them be its own.
+      for (const int fd : {run.in().get(), run.out().get()}) {
+        if (IsRoot()) EXPECT_EQ(fchown(fd, kNobody, kNobody), 0);
+      }
+      run.Write("\n");
+      if (ReadLine(run.out().get()) != "held" || write(pair[1], "held\n", 5) != 5) _exit(3);
+      while (true) pause();
+    }
+    close(pair[1]);
+    EXPECT_EQ(ReadLine(pair[0]), "held");  // else it would be seen by the pipes
+    close(pair[0]);
+    std::vector<int> below = {host};  // the wrappers, and the keeper
+    while (below.size() < static_cast<std::size_t>(wrappers) + 2) {
+      const std::vector<int> children = ChildrenOf(below.back());
+      ASSERT_THAT(children, SizeIs(1));
+      below.push_back(children[0]);
+    }
+    const UniqueFd outermost(static_cast<int>(syscall(SYS_pidfd_open, below[1], 0)));  // it ends last
+    EXPECT_THAT(Survivors(token), Not(IsEmpty()));
+    ASSERT_EQ(kill(host, SIGKILL), 0);
+    ASSERT_EQ(waitpid(host, nullptr, 0), host);
+    pollfd poll_fd = {outermost.get(), POLLIN, 0};
+    if (wrappers > kAncestorsMax) {  // not promised
+      EXPECT_EQ(poll(&poll_fd, 1, kManyShortGracesMilliseconds), 0);
+      EXPECT_EQ(kill(below.back(), SIGTERM), 0);
+    }
+    EXPECT_EQ(poll(&poll_fd, 1, kHangMilliseconds), 1);
+    EXPECT_THAT(Survivors(token), IsEmpty());
+    EXPECT_TRUE(OnlyZombiesWereLeft());
   }
 }
 

@@ -172,6 +172,16 @@ int IgnoreAll(int, char**) {
   LiveForEver();
 }
 
+int HoldStdio(int, char**) {
+  IgnoreEverything();
+  Roll().PrintReady(0);
+  char line;
+  if (read(STDIN_FILENO, &line, 1) != 1) return Error(errno);
+  if (open("/proc/self/fd/0", O_WRONLY) < 0 || open("/proc/self/fd/1", O_RDONLY) < 0) return Error(errno);
+  if (write(STDOUT_FILENO, "held\n", 5) != 5) return Error(errno);
+  LiveForEver();
+}
+
 int StopSelf(int, char**) {
   Roll().PrintReady(0);
   raise(SIGSTOP);
@@ -289,6 +299,7 @@ const Command kTreeCommands[] = {
     {"daemon", 1, 1, Daemon},
     {"leave", 2, 2, Leave},
     {"ignore-all", 1, 1, IgnoreAll},
+    {"hold-stdio", 1, 1, HoldStdio},
     {"stop-self", 1, 1, StopSelf},
     {"tree-forever", 1, 1, TreeForEver},
     {"group-forever", 1, 1, GroupForEver},
