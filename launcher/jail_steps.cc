@@ -30,7 +30,9 @@ namespace {
 
 using wire::StepKind;
 
-constexpr char kTmpSize[] = "512m";  // of each private folder; they are memory
+// Of each private folder; they are memory. As many inodes as pages, as the kernel gives a tmpfs that is as large as may
+// be (tmpfs(5)): an empty file takes a kilobyte of the kernel's, which no size counts.
+constexpr char kTmpSize[] = "512m", kTmpInodes[] = "128k";
 constexpr const char* kDevices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"};
 
 std::string AccessWords(Access access) {
@@ -217,7 +219,8 @@ class JailMaker {
 
   void Private(const PrivateFolder& folder) {
     MountPoint(folder.path, true);
-    Text(StepKind::kTmpfs, folder.path, absl::StrCat("mode=", folder.mode, ",size=", kTmpSize),
+    Text(StepKind::kTmpfs, folder.path,
+         absl::StrCat("mode=", folder.mode, ",size=", kTmpSize, ",nr_inodes=", kTmpInodes),
          {"tmpfs",
           absl::StrCat("mount a private ", policy::Quote(folder.path), " (", kTmpSize, " at most)"),
           folder.origin,

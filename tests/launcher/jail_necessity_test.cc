@@ -492,6 +492,23 @@ TEST_F(NecessityTest, EachLimitStopsWhatIsBeyondIt) {
   }
 }
 
+// Each empty file takes memory of the kernel's, which a tmpfs does not count as its size. The folder is an inode, too.
+TEST_F(NecessityTest, PrivateFoldersHoldNoMoreFilesThanTheirSizeHasPages) {
+  constexpr long kInodes = (512 << 20) / 4096;
+  const Jail jail = InTier(Tier::kA);
+  EXPECT_EQ(Run(jail, Shell("stat -f -c %c \"$HOME\" /tmp /dev/shm"), {}).out,
+            absl::StrCat(kInodes, "\n", kInodes, "\n", kInodes, "\n"));
+  const auto without_limit = [](PlanEditor& plan) {
+    const wire::Offset at = plan.Append("mode=1777,size=512m", sizeof "mode=1777,size=512m");
+    plan.ForEachStep([&plan, at](wire::Step& step) {
+      if (step.kind == StepKind::kTmpfs && plan.Text(step.path_text.path) == "/tmp") step.path_text.text = at;
+    });
+  };
+  EXPECT_THAT(Run(jail, Probe({"files", "/tmp", std::to_string(kInodes)}), {without_limit}), Succeeded());
+  EXPECT_EQ(Run(jail, Probe({"files", "/tmp", std::to_string(kInodes)}), {}).out,
+            absl::StrCat("error ENOSPC after ", kInodes - 1, "\n"));
+}
+
 TEST_F(NecessityTest, TheLimitOfCoreDumpsCannotBeRaised) {
   rlimit ours;
   ASSERT_EQ(getrlimit(RLIMIT_CORE, &ours), 0);

@@ -31,6 +31,7 @@
 //   exec FILE ARG...           becomes FILE, with ARG... as its arguments
 //   exit N                     raise SIGNAL                  memory BYTES           allocates and writes them
 //   spin SECONDS               uses that much processor time
+//   files FOLDER N             makes N empty files: `ok N`, or `error ENOSPC after COUNT`
 //   forkbomb N                 tries to have N sleeping children: `ok N`, or `error EAGAIN after COUNT`; ends them
 //
 // Trees (probe_tree.cc). TOKEN is any word that no other process has among its arguments; every process of the tree has
@@ -43,6 +44,8 @@
 //   daemon TOKEN               starts a double-forked daemon; lives until EOF; the daemon for ever
 //   leave TOKEN CODE           starts a child that holds stdin, stdout and stderr; exits with CODE at once
 //   ignore-all TOKEN           ignores EOF, TERM, INT and HUP
+//   hold-stdio TOKEN           as ignore-all; when it has read a line, opens the host's ends of stdin and stdout by
+//                              /proc/self/fd, and says `held`
 //   stop-self TOKEN            stops itself (SIGSTOP) after `ready`
 //   tree-forever TOKEN         three levels, each in a session of its own, all ignoring everything
 //   group-forever TOKEN        the same three in the server's own session and process group

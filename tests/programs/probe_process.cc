@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -169,6 +170,19 @@ int Spin(int, char** argv) {
   return Ok("%ld s", seconds);
 }
 
+int Files(int, char** argv) {
+  const long wanted = Number(argv[1]);
+  if (chdir(argv[0]) != 0) return Error(errno);
+  for (long count = 0; count < wanted; ++count) {
+    char name[24];
+    snprintf(name, sizeof name, "%ld", count);
+    if (mknod(name, S_IFREG | 0600, 0) == 0) continue;
+    printf("error %s after %ld\n", strerrorname_np(errno), count);
+    return 1;
+  }
+  return Ok("%ld", wanted);
+}
+
 int ForkBomb(int, char** argv) {
   const long wanted = Number(argv[0]);
   pid_t* const children = static_cast<pid_t*>(calloc(static_cast<size_t>(wanted) + 1, sizeof(pid_t)));
@@ -201,7 +215,8 @@ const Command kProcessCommands[] = {
     {"ids", 0, 0, Ids},         {"signals", 0, 0, Signals}, {"limit", 1, 1, Limit},       {"getpid", 0, 0, GetPid},
     {"syscall", 1, 7, Syscall}, {"kill", 2, 2, Kill},       {"ptrace", 1, 1, Ptrace},     {"readmem", 1, 1, ReadMem},
     {"vmread", 1, 1, VmRead},   {"exec", 1, 1000000, Exec}, {"exit", 1, 1, Exit},         {"raise", 1, 1, Raise},
-    {"memory", 1, 1, Memory},   {"spin", 1, 1, Spin},       {"forkbomb", 1, 1, ForkBomb}, {nullptr, 0, 0, nullptr},
+    {"memory", 1, 1, Memory},   {"spin", 1, 1, Spin},       {"forkbomb", 1, 1, ForkBomb}, {"files", 2, 2, Files},
+    {nullptr, 0, 0, nullptr},
 };
 
 }  // namespace bulkhead::probe
