@@ -488,7 +488,14 @@ class PlanMaker {
     for (const wire::Offset path : {folders.home, folders.tmp}) {
       wire::Step step = MakeStep(wire::StepKind::kPrivateFolder);
       step.path_mode = {path, 0700};
-      steps.Keeper(step, {"private folder", "make the server's private folder in /tmp", "/filesystem", {}, false});
+      steps.Keeper(step, {"private folder",
+                          "make the server's private folder in /tmp",
+                          "/filesystem",
+                          {{ESTALE, 125,
+                            "cannot make the server's private folder: other users may replace what lies in /tmp, which "
+                            "has no sticky bit; set it (chmod +t /tmp)"},
+                           {0, 125, "cannot make the server's private folder in /tmp"}},
+                          false});
     }
     return folders;
   }

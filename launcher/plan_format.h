@@ -182,7 +182,7 @@ struct LimitPair {
 struct LandlockRule {
   Pinned where;
   uint64_t access;
-  uint32_t is_grant;  // 0: a place of the system or of ours, opened by its name alone
+  uint32_t is_grant;  // 0: a place of the system, opened by its name alone, or, if where.is_folder, a folder of ours
   uint32_t unused;
 };
 struct Landlock {

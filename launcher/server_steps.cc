@@ -131,7 +131,7 @@ std::vector<wire::LandlockRule> LandlockRules(const PlanContext& context, const 
     }
     add("/proc", landlock::kRead);
     for (const wire::Offset folder : private_folders) {
-      rules.push_back({{folder, 0, 0, 0, 0}, landlock::kRead | landlock::kWrite, 0, 0});
+      rules.push_back({{folder, 0, 0, 1, 0}, landlock::kRead | landlock::kWrite, 0, 0});
     }
   }
   for (const Granted& granted : context.layout.grants) {

@@ -164,7 +164,21 @@ long OpenTree(const wire::OpenTree& step) {
   return 0;
 }
 
+// ESTALE if others could put something else in the place of what is made at `path`: those who may write in its folder,
+// where that has no sticky bit (inode(7)).
+long CheckParent(char* path) {
+  char* slash = path + Length(path);
+  while (slash > path && *slash != '/') --slash;
+  *slash = 0;
+  struct statx found;
+  const long error = Call(__NR_statx, kAtFdCwd, path, 0, STATX_MODE, &found);
+  *slash = '/';
+  if (IsError(error)) return error;
+  return (found.stx_mode & 022) != 0 && (found.stx_mode & 01000) == 0 ? -ESTALE : 0;
+}
+
 long PrivateFolder(const wire::PathMode& step) {
+  RETURN_IF_ERROR(CheckParent(Text(step.path)));
   RETURN_IF_ERROR(Call(__NR_mkdirat, kAtFdCwd, Text(step.path), step.mode));
   if (!g.root) return 0;
   const long error = Call(__NR_fchownat, kAtFdCwd, Text(step.path), g.run_uid, g.run_gid, kAtSymlinkNoFollow);
@@ -304,8 +318,9 @@ long Landlock(const wire::Landlock& step) {
   const auto* rules = At<wire::LandlockRule>(step.rules);
   for (uint32_t i = 0; i < step.rule_count; ++i) {
     const wire::Pinned& where = rules[i].where;
-    const long fd = rules[i].is_grant ? OpenPinned(where, Text(where.path))
-                                      : Call(__NR_openat, kAtFdCwd, Text(where.path), kPathOnly | kCloseOnExec);
+    const int flags = kPathOnly | kCloseOnExec | (where.is_folder ? kDirectory | kNoFollow : 0);
+    const long fd =
+        rules[i].is_grant ? OpenPinned(where, Text(where.path)) : Call(__NR_openat, kAtFdCwd, Text(where.path), flags);
     if (IsError(fd)) return fd;
     struct [[gnu::packed]] {
       uint64_t access;

@@ -20,8 +20,10 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "bulkhead/launcher/seccomp/filters.h"
 #include "tests/launcher/jail_fixture.h"
@@ -347,6 +349,62 @@ TEST_F(NecessityTest, LandlockKeepsFilesOfThePersonClosedInTierB) {
   const Words attack = Probe({"read", host_.key()});
   EXPECT_THAT(Run(InTier(Tier::kB), attack, {}), DeniedWith(EACCES));
   EXPECT_THAT(Run(InTier(Tier::kB), attack, {Drop(StepKind::kLandlock)}), SaysOk(HasSubstr("private key")));
+}
+
+// The private folder of tier B lies where others may write, too.
+TEST_F(NecessityTest, ThePrivateFolderIsNoLinkAndNobodyElseCanReplaceIt) {
+  const Jail jail = InTier(Tier::kB);
+  const Words attack = Probe({"read", host_.key()});
+  const std::string link = host_ / "link";
+  ASSERT_EQ(symlink(host_.home().c_str(), link.c_str()), 0);
+  // As if it had been replaced between its making and the rule that opens it to the server.
+  const auto replaced = [&link](PlanEditor& plan, bool follow) {
+    const wire::Offset at = plan.Append(link.c_str(), link.size() + 1);
+    plan.ForEachStep([&plan, at, follow](wire::Step& step) {
+      if (step.kind != StepKind::kLandlock) return;
+      for (std::uint32_t i = 0; i < step.landlock.rule_count; ++i) {
+        wire::LandlockRule& rule = plan.At<wire::LandlockRule>(step.landlock.rules)[i];
+        if (rule.is_grant == 0 && rule.where.is_folder) rule.where = {at, 0, 0, follow ? 0u : 1u, 0};
+      }
+    });
+  };
+  const auto followed = [&replaced](PlanEditor& plan) { replaced(plan, true); };
+  const auto not_followed = [&replaced](PlanEditor& plan) { replaced(plan, false); };
+  EXPECT_THAT(Run(jail, attack, {followed}), SaysOk(HasSubstr("private key")));
+  const Outcome refused = Run(jail, attack, {not_followed});
+  EXPECT_EQ(refused.out, "");
+  EXPECT_THAT(std::string(refused.launched.message()), HasSubstr("cannot enforce landlock: Not a directory"));
+
+  // Such a replacing is what the sticky bit forbids: without it, whoever may write there may do it.
+  const std::string parent = host_.Folder("parent"), folder = parent + "/folder";
+  const auto in_parent = [&folder](PlanEditor& plan) {
+    const wire::Offset at = plan.Append(folder.c_str(), folder.size() + 1);
+    plan.Drop(StepKind::kPrivateFolder,
+              [&plan](const wire::Step& step) { return absl::EndsWith(plan.Text(step.path_mode.path), "/tmp"); });
+    plan.ForEachStep([&plan, at](wire::Step& step) {
+      if (step.kind == StepKind::kPrivateFolder) step.path_mode.path = at;
+      if (step.kind == StepKind::kWorkingFolder) step.path_text.path = at;
+      if (step.kind != StepKind::kLandlock) return;
+      for (std::uint32_t i = 0; i < step.landlock.rule_count; ++i) {
+        wire::LandlockRule& rule = plan.At<wire::LandlockRule>(step.landlock.rules)[i];
+        if (rule.is_grant == 0 && rule.where.is_folder) rule.where.path = at;
+      }
+    });
+    plan.ForEachVariant([at](wire::Variant& variant) { variant.private_folder = at; });
+  };
+  for (const auto& [mode, is_refused] : std::vector<std::pair<mode_t, bool>>{
+           {0755, false}, {0775, true}, {0757, true}, {0777, true}, {01777, false}, {01775, false}}) {
+    SCOPED_TRACE(mode);
+    ASSERT_EQ(chmod(parent.c_str(), mode), 0);
+    const Outcome outcome = Run(jail, Probe({"list", folder}), {in_parent});
+    if (is_refused) {
+      EXPECT_THAT(std::string(outcome.launched.message()), HasSubstr("has no sticky bit; set it (chmod +t /tmp)"));
+      EXPECT_NE(access(folder.c_str(), F_OK), 0) << "it was made";
+    } else {
+      EXPECT_THAT(outcome, Succeeded());
+    }
+    rmdir(folder.c_str());  // the keeper can't in a folder of root's
+  }
 }
 
 TEST_F(NecessityTest, LandlockKeepsAbstractSocketsClosedInTierAWithTheHostsNetwork) {
