@@ -4,6 +4,7 @@
 #include "tests/launcher/jail_test.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -204,6 +205,24 @@ TEST_P(JailTest, MemoryIsLimited) {
   EXPECT_THAT(outcome, DeniedWith(ENOMEM));
   EXPECT_THAT(outcome.report.layers[3].does, HasSubstr("67108864 bytes of memory a process"));
   EXPECT_THAT(outcome.report.layers[3].does_not, HasSubstr("memory that processes share is not counted"));
+}
+
+// Not promised: the kernel lets who may read a file lock it, and its owner take a lease.
+TEST_P(JailTest, AFileThatMayOnlyBeReadCanBeLocked) {
+  const std::string file = host_.File("data/file", "text");
+  Jail jail = Closed();
+  jail.ro = {host_ / "data"};
+  EXPECT_THAT(Inside(jail, {"write", file, "x"}), Not(Succeeded()));
+  UniqueFd ours(open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_EQ(flock(ours.get(), LOCK_EX), 0);
+  EXPECT_THAT(Inside(jail, {"lock", file}), DeniedWith(EAGAIN));  // one lock for both
+  ASSERT_EQ(flock(ours.get(), LOCK_UN), 0);
+  EXPECT_THAT(Inside(jail, {"lock", file}), Succeeded());
+  const bool is_owner = InA() || !IsRoot();
+  EXPECT_THAT(Inside(jail, {"lease", file}), DeniedWith(is_owner ? EAGAIN : EACCES));  // we have it open
+  ours.reset();
+  EXPECT_THAT(Inside(jail, {"lease", file}),
+              is_owner ? testing::Matcher<const Outcome&>(Succeeded()) : DeniedWith(EACCES));
 }
 
 TEST_P(JailTest, FileSizesAreLimited) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -183,6 +184,16 @@ int Files(int, char** argv) {
   return Ok("%ld", wanted);
 }
 
+int Lock(int, char** argv) {
+  const int fd = open(argv[0], O_RDONLY | O_CLOEXEC);
+  return fd < 0 ? Error(errno) : OkOrError(flock(fd, LOCK_EX | LOCK_NB));
+}
+
+int Lease(int, char** argv) {
+  const int fd = open(argv[0], O_RDONLY | O_CLOEXEC);
+  return fd < 0 ? Error(errno) : OkOrError(fcntl(fd, F_SETLEASE, F_WRLCK));
+}
+
 int ForkBomb(int, char** argv) {
   const long wanted = Number(argv[0]);
   pid_t* const children = static_cast<pid_t*>(calloc(static_cast<size_t>(wanted) + 1, sizeof(pid_t)));
@@ -216,7 +227,7 @@ const Command kProcessCommands[] = {
     {"syscall", 1, 7, Syscall}, {"kill", 2, 2, Kill},       {"ptrace", 1, 1, Ptrace},     {"readmem", 1, 1, ReadMem},
     {"vmread", 1, 1, VmRead},   {"exec", 1, 1000000, Exec}, {"exit", 1, 1, Exit},         {"raise", 1, 1, Raise},
     {"memory", 1, 1, Memory},   {"spin", 1, 1, Spin},       {"forkbomb", 1, 1, ForkBomb}, {"files", 2, 2, Files},
-    {nullptr, 0, 0, nullptr},
+    {"lock", 1, 1, Lock},       {"lease", 1, 1, Lease},     {nullptr, 0, 0, nullptr},
 };
 
 }  // namespace bulkhead::probe
