@@ -16,7 +16,6 @@ namespace bulkhead::launcher {
 namespace {
 
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 using Kind = ExitStatus::Kind;

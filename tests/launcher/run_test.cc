@@ -239,7 +239,7 @@ TEST_P(RunTest, AStderrThatNobodyReadsDoesNotKeepUsFromEnding) {
   Program control = fails("");
   EXPECT_EQ(control.WaitUnread(), 3);
   const std::string note = ReadToEnd(control.err().get());
-  if (!Portable()) EXPECT_THAT(note, HasSubstr("names a file that the server can't see"));
+  EXPECT_THAT(note, HasSubstr(Portable() ? "" : "names a file that the server can't see"));
   EXPECT_EQ(fails("use Fcntl; fcntl(STDERR, F_SETFL, O_NONBLOCK); 1 while syswrite(STDERR, 'x' x 4096);"
                   "1 while syswrite(STDERR, 'x'); fcntl(STDERR, F_SETFL, 0);")
                 .WaitUnread(),
@@ -341,7 +341,7 @@ TEST_P(RunTest, AKilledHostIsMissedAlsoWhenTheServerHoldsItsPipes) {
       EXPECT_THAT(ReadLine(run.out().get()), StartsWith("ready "));
       // Root's server is another user, who can't open root's pipes: let them be its own.
       for (const int fd : {run.in().get(), run.out().get()}) {
-        if (IsRoot()) EXPECT_EQ(fchown(fd, kNobody, kNobody), 0);
+        EXPECT_TRUE(!IsRoot() || fchown(fd, kNobody, kNobody) == 0);
       }
       run.Write("\n");
       if (ReadLine(run.out().get()) != "held" || write(pair[1], "held\n", 5) != 5) _exit(3);
