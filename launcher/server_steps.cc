@@ -26,9 +26,13 @@ void AddLimit(StepsMaker& steps, __rlimit_resource resource, std::uint64_t value
   steps.Server(step, {"limit", absl::StrCat("limit ", what, " to ", value), "/limits", {}, false});
 }
 
+constexpr std::uint64_t kQueuedSignalsMax = 4096;  // more than programs use, less than the machine gives a user
+
 // A limit of processes counts the user's, or those of the jail with its init: the cgroup counts the server's alone.
 void AddLimits(const policy::Limits& limits, bool cgroup_counts, StepsMaker& steps) {
   AddLimit(steps, RLIMIT_CORE, 0, "core dumps");
+  // In tier A too they count with those of the one who started us, and what is used up others can't have.
+  AddLimit(steps, RLIMIT_SIGPENDING, kQueuedSignalsMax, "queued signals and timers");
   if (limits.open_files != 0) AddLimit(steps, RLIMIT_NOFILE, limits.open_files, "open files");
   if (limits.processes != 0 && !cgroup_counts) AddLimit(steps, RLIMIT_NPROC, limits.processes, "processes");
   // Not RLIMIT_AS: JavaScript and Go reserve many gigabytes of addresses that they never write to.

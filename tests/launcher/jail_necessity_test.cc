@@ -567,6 +567,23 @@ TEST_F(NecessityTest, PrivateFoldersHoldNoMoreFilesThanTheirSizeHasPages) {
             absl::StrCat("error ENOSPC after ", kInodes - 1, "\n"));
 }
 
+// They count with those of the user who started it, in tier A as well: what a server has queued others can't queue.
+TEST_F(NecessityTest, QueuedSignalsAreLimited) {
+  rlimit ours;
+  ASSERT_EQ(getrlimit(RLIMIT_SIGPENDING, &ours), 0);
+  if (ours.rlim_cur < 5000) GTEST_SKIP() << "the tests themselves may queue few signals (ulimit -i)";
+  for (const Tier tier : {Tier::kA, Tier::kB}) {
+    SCOPED_TRACE(policy::TierName(tier));
+    const Jail jail = AsPerson(InTier(tier));
+    const Words attack = Probe({"queue", "4097"});
+    EXPECT_THAT(Run(jail, attack, {DropLimit(RLIMIT_SIGPENDING)}), Succeeded());
+    EXPECT_THAT(Run(jail, attack, {}), DeniedWith(EAGAIN));
+    if (tier == Tier::kB) continue;  // where others of the user count, too
+    EXPECT_EQ(Run(jail, attack, {}).out, "error EAGAIN after 4096\n");
+    EXPECT_THAT(Run(jail, Probe({"queue", "4096"}), {}), Succeeded());
+  }
+}
+
 TEST_F(NecessityTest, TheLimitOfCoreDumpsCannotBeRaised) {
   rlimit ours;
   ASSERT_EQ(getrlimit(RLIMIT_CORE, &ours), 0);

@@ -31,6 +31,7 @@
 //   exec FILE ARG...           becomes FILE, with ARG... as its arguments
 //   exit N                     raise SIGNAL                  memory BYTES           allocates and writes them
 //   spin SECONDS               uses that much processor time
+//   queue N                    queues N signals to itself: `ok N`, or `error EAGAIN after COUNT`
 //   lock FILE                  flock, exclusive, of a file that is open for reading; lease FILE takes a lease, to write
 //   files FOLDER N             makes N empty files: `ok N`, or `error ENOSPC after COUNT`
 //   forkbomb N                 tries to have N sleeping children: `ok N`, or `error EAGAIN after COUNT`; ends them

@@ -184,6 +184,20 @@ int Files(int, char** argv) {
   return Ok("%ld", wanted);
 }
 
+int Queue(int, char** argv) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGRTMIN);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  const long wanted = Number(argv[0]);
+  for (long count = 0; count < wanted; ++count) {
+    if (sigqueue(getpid(), SIGRTMIN, {}) == 0) continue;
+    printf("error %s after %ld\n", strerrorname_np(errno), count);
+    return 1;
+  }
+  return Ok("%ld", wanted);
+}
+
 int Lock(int, char** argv) {
   const int fd = open(argv[0], O_RDONLY | O_CLOEXEC);
   return fd < 0 ? Error(errno) : OkOrError(flock(fd, LOCK_EX | LOCK_NB));
@@ -227,7 +241,7 @@ const Command kProcessCommands[] = {
     {"syscall", 1, 7, Syscall}, {"kill", 2, 2, Kill},       {"ptrace", 1, 1, Ptrace},     {"readmem", 1, 1, ReadMem},
     {"vmread", 1, 1, VmRead},   {"exec", 1, 1000000, Exec}, {"exit", 1, 1, Exit},         {"raise", 1, 1, Raise},
     {"memory", 1, 1, Memory},   {"spin", 1, 1, Spin},       {"forkbomb", 1, 1, ForkBomb}, {"files", 2, 2, Files},
-    {"lock", 1, 1, Lock},       {"lease", 1, 1, Lease},     {nullptr, 0, 0, nullptr},
+    {"lock", 1, 1, Lock},       {"queue", 1, 1, Queue},     {"lease", 1, 1, Lease},       {nullptr, 0, 0, nullptr},
 };
 
 }  // namespace bulkhead::probe
