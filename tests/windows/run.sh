@@ -190,6 +190,24 @@ expect "the file is free" 0 "free" outside is-held inside.lock
 expect "the launcher is terminated" 0 "" unread outside kill-launcher killed.lock \
   "$windows_bulkhead" run --policy c.json "$probe" hold killed.lock
 expect "so the server is, too" 0 "free" outside is-held killed.lock
+# A server whose child is detached, and has a detached child itself. The last one is started when the others are there.
+expect "control: a detached server is terminated" 0 "" unread outside kill-launcher alone.lock \
+  "$probe" serve left.lock "$probe" hold alone.lock
+expect "control: what it started lives on" 0 "held" outside is-held left.lock
+tree_of() { echo "$probe" serve "$1-child.lock" "$probe" serve "$1-grandchild.lock" "$probe" hold "$1.lock"; }
+# gone LOCK...: all of them are free.
+gone() {
+  local lock
+  for lock; do [[ $(outside is-held "$lock") == free* ]] || { echo "held: $lock"; return 1; }; done
+}
+# shellcheck disable=SC2046  # one word each
+expect "the launcher of a tree is terminated" 0 "" unread outside kill-launcher deep.lock \
+  "$windows_bulkhead" run --policy c.json $(tree_of deep)
+expect "so all of the tree is gone" 0 "" gone deep.lock deep-child.lock deep-grandchild.lock
+# shellcheck disable=SC2046  # one word each
+expect "the host of a session with a tree is terminated" 0 "" unread outside kill-launcher session.lock \
+  "$windows_bulkhead" call --tool echo --policy c.json $(tree_of session)
+expect "so all of that tree is gone" 0 "" gone session.lock session-child.lock session-grandchild.lock
 
 # Talking to a server.
 cp "$demo_file" demo.exe
@@ -200,6 +218,20 @@ printf '{"version": 1, "require": "C", "network": {"mode": "host"}, "timeouts": 
 long=$(printf 'x%.0s' {1..20000})
 head -c 700000 /dev/zero | tr '\0' y >large.txt
 call() { bh call --policy c.json "$@"; }
+# What a host sends through run, whose stdio is the server's own.
+printf '%s\n' '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"host","version":"1"}}}' \
+  '{"jsonrpc":"2.0","method":"notifications/initialized"}' '{"jsonrpc":"2.0","id":2,"method":"tools/list"}' \
+  '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo","arguments":{"text":"ä 水"}}}' >messages.txt
+# Fails where a line is not an answer; ends with the server's code.
+piped() {
+  timeout 60 wine "$bulkhead" run --policy c.json "$demo" <messages.txt >answers.txt || return
+  python3 -c '
+import json
+first, tools, echo = [json.loads(line) for line in open("answers.txt", "rb")]
+print(first["result"]["serverInfo"]["name"], *[tool["name"] for tool in tools["result"]["tools"]], echo["result"]["content"][0]["text"])'
+}
+expect "a server behind run answers, and ends with its stdin" 0 "bulkhead-demo-server echo read_file env ä 水" piped
+expect "explain shows it" 0 "line \"$demo\"" explained " line " "$demo"
 expect "the tools of a server" 0 "Answers with the text it was given." bh tools --policy c.json "$demo"
 # shellcheck disable=SC1003  # backslashes that are meant
 expect "a call" 0 'ä "水" \' call --tool echo --arg 'text=ä "水" \' "$demo"
@@ -216,8 +248,8 @@ expect "a server is first told by the end of its stdin" 0 "here" \
   bh call --tool echo --arg text=here --policy grace.json "$probe" linger lingers.lock "$demo"
 expect "has its grace" 0 "" test -e lingers.lock
 expect "and then is terminated" 0 "free" outside is-held lingers.lock
-expect "a tree ends with its session" 0 "here" call --tool echo --arg text=here "$probe" serve session.lock "$demo"
-expect "nothing of it is left" 0 "free" outside is-held session.lock
+expect "a tree ends with its session" 0 "here" call --tool echo --arg text=here "$probe" serve served.lock "$demo"
+expect "nothing of it is left" 0 "free" outside is-held served.lock
 expect "the host is terminated while it waits" 0 "" unread outside kill-launcher waiting.lock \
   "$windows_bulkhead" call --tool echo --policy c.json "$probe" hold waiting.lock
 expect "so its server is, too" 0 "free" outside is-held waiting.lock
