@@ -33,7 +33,6 @@ class Delivery : public std::enable_shared_from_this<Delivery> {
         command_(std::move(command)),
         request_(std::move(request)),
         timeout_(timeout),
-        deadline_(absl::Now() + timeout),
         options_(std::move(options)),
         handler_(std::move(handler)),
         timer_(executor),
@@ -60,11 +59,15 @@ class Delivery : public std::enable_shared_from_this<Delivery> {
   }
 
  private:
+  absl::Duration TimeLeft() const {
+    if (timer_.expiry() == Clock::time_point::max()) return absl::InfiniteDuration();
+    return std::max(absl::FromChrono(timer_.expiry() - Clock::now()), absl::Milliseconds(1));
+  }
+
   void Start(EraChoice era) {
     ClientOptions client = MakeClientOptions(policy_, options_.client, era);
     client.start_timeout = absl::InfiniteDuration();  // the one deadline is ours
-    auto run = ServerRun::Start(executor_, policy_, command_, std::move(client),
-                                std::max(deadline_ - absl::Now(), absl::Milliseconds(1)), MakeHandlers());
+    auto run = ServerRun::Start(executor_, policy_, command_, std::move(client), TimeLeft(), MakeHandlers());
     if (!run.ok()) {
       Finish(run.status());
       return;
@@ -172,7 +175,6 @@ class Delivery : public std::enable_shared_from_this<Delivery> {
   policy::CommandRequest command_;
   DeliverRequest request_;
   absl::Duration timeout_;
-  absl::Time deadline_;
   DeliverOptions options_;
   Handler handler_;
   asio::steady_timer timer_;

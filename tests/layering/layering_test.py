@@ -63,8 +63,12 @@ def check_source(path, text):
     for quote, header in INCLUDE.findall(text):
         for what in check_include(path, quote, header):
             yield "%s: #include of %s: %s" % (path, header, what)
-    if layer(path) in rules.MAY_USE and not re.fullmatch(rules.RESTRICTING_ALLOWED, path):
-        code = COMMENT_OR_STRING.sub(lambda match: '""' if match.group().startswith('"') else " ", text)
+    if layer(path) not in rules.MAY_USE:
+        return
+    code = COMMENT_OR_STRING.sub(lambda match: '""' if match.group().startswith('"') else " ", text)
+    for clock in rules.WALL_CLOCK.finditer(code):
+        yield "%s: %s: nothing waits by a clock that people set" % (path, clock.group())
+    if not re.fullmatch(rules.RESTRICTING_ALLOWED, path):
         for call in rules.RESTRICTING_CALL.finditer(code):
             yield "%s: %s: only %s makes restricting system calls" % (path, call.group().split("\n")[0], "launcher/keeper")
 
@@ -176,6 +180,11 @@ class Layering(unittest.TestCase):
             self.assert_allowed("launcher/launch.cc", "// %s\n" % code)
             self.assert_allowed("launcher/launch.cc", 'Say("%s");' % code)
         self.assert_allowed("launcher/seccomp/lists.cc", "{SCMP_SYS(mount), EPERM}, {__NR_unshare, EPERM},")
+
+    def test_a_clock_that_jumps_is_caught(self):
+        self.assert_allowed("mcp/x.cc", "auto now = std::chrono::steady_clock::now();")
+        for code in ("absl::Now()", "std::chrono::system_clock::now()", "clock_gettime(CLOCK_REALTIME, &now);"):
+            self.assert_refused("mcp/x.cc", code)
 
     def test_this_project_keeps_to_all_rules(self):
         texts = read_tree(project_root())

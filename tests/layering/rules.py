@@ -39,6 +39,9 @@ RESTRICTING_CALL = re.compile(
     r"(?<![\w.>])(?:::)?(%(names)s)\s*\(|\b(?:SYS_|__NR_)(%(names)s)\s*,[^}]*\)" % {"names": "|".join(RESTRICTING)})
 RESTRICTING_ALLOWED = r"launcher/keeper/\w+\.(h|cc)|launcher/posix/child\.cc"
 
+# The clock that people set, and that jumps: nothing that waits may go by it.
+WALL_CLOCK = re.compile(r"\b(absl::Now|system_clock|system_timer|gettimeofday|CLOCK_REALTIME)\b")
+
 # The keeper runs without a C library. One command of its own compiles it, for which headers have no prefix.
 FREESTANDING = r"launcher/keeper/\w+\.(h|cc)"
 FREESTANDING_HEADER = re.compile(r"(linux|asm|asm-generic)/.*|std(int|def|arg|bool)\.h|c?std(int|def)|bulkhead/.*")
