@@ -77,6 +77,15 @@ absl::Status CantRead(const std::string& path, int error) {
   }
 }
 
+// lstat: a link that leads nowhere is there, and so can't be read; its folder's, too, which may lead to what isn't
+// mounted yet. Any other error than "not there" is one as well.
+bool IsThere(const std::string& path) {
+  FileStatus status;
+  if (LookAtLink(path, &status) == 0 || (errno != ENOENT && errno != ENOTDIR)) return true;
+  const std::string folder = path.substr(0, path.find_last_of("/\\"));
+  return LookAtLink(folder, &status) == 0 && Look(folder, &status) != 0;
+}
+
 // Empty if `mode` is a regular file's.
 absl::string_view WhyNotAFile(mode_t mode) {
   if (S_ISREG(mode)) return "";
@@ -143,12 +152,8 @@ absl::StatusOr<std::string> ReadPolicyFile(const std::string& path) {
 absl::StatusOr<std::vector<PolicyText>> LoadCeilings(const std::vector<std::string>& paths,
                                                      absl::string_view system_path) {
   std::vector<std::string> all;
-  // lstat: a link that leads nowhere is there, and so can't be read. Any other error than "not there" is one too.
   const std::string system(system_path);
-  FileStatus status;
-  if (!system.empty() && (LookAtLink(system, &status) == 0 || (errno != ENOENT && errno != ENOTDIR))) {
-    all.push_back(system);
-  }
+  if (!system.empty() && IsThere(system)) all.push_back(system);
   all.insert(all.end(), paths.begin(), paths.end());
   std::vector<PolicyText> ceilings;
   for (const std::string& path : all) {

@@ -167,6 +167,7 @@ TEST_F(LoadTest, ASystemCeilingThatCantBeReadIsARefusal) {
   // A link that leads nowhere is there.
   std::filesystem::create_symlink("nowhere", Path("link"));
   EXPECT_THAT(error(Path("link")), HasSubstr("nothing is started without its ceiling: "));
+  EXPECT_THAT(error(Path("link/ceiling.json")), HasSubstr("nothing is started without its ceiling: "));
   EXPECT_THAT(error(Write("ceiling.json", "{")), HasSubstr("ceiling.json:1:2: /: is not JSON"));
   EXPECT_THAT(error(Write("ceiling.json", "")), HasSubstr("ceiling.json:1:1: /: is empty"));
 }
