@@ -5,6 +5,7 @@
 //   started             starts itself again, and prints "started" or "refused"
 //   exit CODE                                         socket           makes a TCP socket and binds it
 //   tree FILE           starts a detached process that holds FILE, and ends once it does
+//   break-away FILE     the same, outside the job
 //   stay                stays, until it is killed
 //   token               prints the names of its privileges, and whether it is an administrator
 //   burn SECONDS        uses that much time, and prints "burnt"
@@ -212,8 +213,9 @@ int wmain(int argc, wchar_t** argv) {
   }
   if (what == L"hold") return Hold(words[0]);
   if (what == L"is-held") return Say(Becomes(words[0], false) ? L"free" : L"held"), 0;
-  if (what == L"tree") {
-    Start({Self(), L"hold", words[0]}, false, DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP);
+  if (what == L"tree" || what == L"break-away") {
+    Start({Self(), L"hold", words[0]}, false,
+          DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP | (what == L"tree" ? 0 : CREATE_BREAKAWAY_FROM_JOB));
     return Becomes(words[0], true) ? 0 : 3;
   }
   if (what == L"complain" && words.size() == 2) {

@@ -173,6 +173,10 @@ expect "processes are limited or refused" 0 "" limited processes.json "$probe" s
 expect "control: time without a limit" 0 "burnt" run "$probe" burn 2
 expect "time is limited or refused" 0 "" limited cpu.json "$probe" burn 2
 expect "the time is explained" 0 "1 s of time of all processes" bh explain --policy cpu.json "$probe"
+# What every preset limits, taken out as the documentation says.
+printf '{"version": 1, "extends": ["preset:python"], "require": "C", "network": {"mode": "host"},
+  "without": {"limits": {"processes": 512}}}' >without.json
+expect "a preset runs without its limit" 0 "" bh run --policy without.json "$probe" exit 0
 expect "the limits are explained" 0 "memory of the whole job: 67108864 bytes" bh explain --policy memory.json "$probe"
 expect "what a job has no limit for is refused" 125 "/limits/file_size" bh run --policy file-size.json "$probe" exit 0
 
@@ -190,6 +194,9 @@ expect "the file is free" 0 "free" outside is-held inside.lock
 expect "the launcher is terminated" 0 "" unread outside kill-launcher killed.lock \
   "$windows_bulkhead" run --policy c.json "$probe" hold killed.lock
 expect "so the server is, too" 0 "free" outside is-held killed.lock
+expect "control: a process may ask to be in no job" 0 "" unread outside break-away away.lock
+expect "in a job of ours it may not" 3 "cannot start" run "$probe" break-away broken.lock
+expect "and is not there" 1 "" test -e broken.lock
 # A server whose child is detached, and has a detached child itself. The last one is started when the others are there.
 expect "control: a detached server is terminated" 0 "" unread outside kill-launcher alone.lock \
   "$probe" serve left.lock "$probe" hold alone.lock
@@ -217,6 +224,10 @@ printf '{"version": 1, "require": "C", "network": {"mode": "host"},
 printf '{"version": 1, "require": "C", "network": {"mode": "host"}, "timeouts": {"stdin_grace": "1s"}}' >grace.json
 long=$(printf 'x%.0s' {1..20000})
 head -c 700000 /dev/zero | tr '\0' y >large.txt
+# A host that starts bulkhead.exe and is terminated itself; the server doesn't look at its stdin.
+expect "the host of run is terminated" 0 "" unread outside kill-launcher hosted.lock "$probe" linger never.lock \
+  "$windows_bulkhead" run --policy grace.json "$probe" serve hosted-child.lock "$probe" hold hosted.lock
+expect "so the server and its child are gone after the grace" 0 "" gone hosted.lock hosted-child.lock
 call() { bh call --policy c.json "$@"; }
 # What a host sends through run, whose stdio is the server's own.
 printf '%s\n' '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"host","version":"1"}}}' \
@@ -258,6 +269,8 @@ printf '@echo off\r\necho batch [%%~1]\r\n' >server.cmd
 batch="Z:${folder//\//\\}\\work\\server.cmd"
 expect "a batch file is refused" 126 "batch" run "$batch" a
 expect "a checked one runs" 0 "batch [a b]" bh run --policy batch.json "$batch" "a b"
+# shellcheck disable=SC1003  # backslashes that are meant
+expect "a backslash at the end is two" 0 'batch [a b\\]' bh run --policy batch.json "$batch" 'a b\'
 # What only looks like more than a word.
 for argument in ' ' '   ' 'a,b;c=d' '*' 'a b c' '/c' '@x' '~' "it's"; do
   expect "a checked one is given $argument" 0 "batch [$argument]" bh run --policy batch.json "$batch" "$argument"
