@@ -30,7 +30,8 @@ struct Host {
 Host ReadHost();
 
 #ifdef _WIN32
-// What is no UTF-16 becomes U+FFFD.
+// What is no UTF-16 - half of a pair of surrogates - becomes a text that is no UTF-8, which neither a command nor a
+// file has.
 std::string ToUtf8(const wchar_t* text);
 #endif
 

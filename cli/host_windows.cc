@@ -9,12 +9,19 @@
 #include "bulkhead/cli/host.h"
 
 namespace bulkhead::cli {
+namespace {
+
+constexpr char kNoUtf8[] = "\xFF";
+
+}  // namespace
 
 std::string ToUtf8(const wchar_t* text) {
   const int length = static_cast<int>(wcslen(text));
   if (length == 0) return "";
-  std::string out(static_cast<std::size_t>(WideCharToMultiByte(CP_UTF8, 0, text, length, nullptr, 0, nullptr, nullptr)),
-                  '\0');
+  // Without the flag it would silently be another text.
+  const int bytes = WideCharToMultiByte(CP_UTF8, WC_ERR_INVALID_CHARS, text, length, nullptr, 0, nullptr, nullptr);
+  if (bytes == 0) return kNoUtf8;
+  std::string out(static_cast<std::size_t>(bytes), '\0');
   WideCharToMultiByte(CP_UTF8, 0, text, length, out.data(), static_cast<int>(out.size()), nullptr, nullptr);
   return out;
 }
@@ -38,6 +45,7 @@ Host ReadHost() {
   wchar_t* const block = GetEnvironmentStringsW();
   for (const wchar_t* entry = block; entry != nullptr && *entry != 0; entry += wcslen(entry) + 1) {
     const std::string text = ToUtf8(entry);
+    if (text == kNoUtf8) continue;                 // no value that could be passed on as it is
     const std::size_t equals = text.find('=', 1);  // "=C:=C:\\x" is cmd.exe's, one for each drive
     if (text[0] != '=' && equals != std::string::npos)
       host.env.emplace(text.substr(0, equals), text.substr(equals + 1));

@@ -28,8 +28,9 @@ absl::Status CheckLimits(NativeFd job, const JOBOBJECT_EXTENDED_LIMIT_INFORMATIO
   }
   const DWORD flags = asked.BasicLimitInformation.LimitFlags;
   const auto refuse = [](const char* field) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(field, ": this system does not keep the limit of a job object; take it out"));
+    return absl::FailedPreconditionError(absl::StrCat(field,
+                                                      ": this system does not keep the limit of a job object; take it "
+                                                      "out, or what a preset says of it by \"without\""));
   };
   if ((flags & JOB_OBJECT_LIMIT_JOB_MEMORY) != 0 &&
       ((kept.BasicLimitInformation.LimitFlags & JOB_OBJECT_LIMIT_JOB_MEMORY) == 0 ||

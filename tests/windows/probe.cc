@@ -3,6 +3,7 @@
 //   line WORD...        prints its command line as it got it
 //   commit MIB          commits that much memory, and prints "committed" or "refused"
 //   started             starts itself again, and prints "started" or "refused"
+//   unit WORD           ends with the upper half of the word's first unit
 //   exit CODE                                         socket           makes a TCP socket and binds it
 //   tree FILE           starts a detached process that holds FILE, and ends once it does
 //   break-away FILE     the same, outside the job
@@ -17,6 +18,7 @@
 //   is-held FILE        prints "held" or "free"; waits up to five seconds for "free"
 //   handle NUMBER       prints whether that number is an inherited event
 //   with-handle PROGRAM WORD...    starts it with an inheritable event; @ among the words becomes the event's number
+//   unpaired PROGRAM WORD...       starts it; @ among the words becomes half of a pair of surrogates
 //   kill-launcher FILE COMMAND...  starts it, waits until FILE is held, terminates it
 #include <winsock2.h>
 // After winsock2.h.
@@ -206,6 +208,7 @@ int wmain(int argc, wchar_t** argv) {
     const void* const memory = VirtualAlloc(nullptr, bytes, MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE);
     return Say(memory != nullptr ? L"committed" : L"refused"), 0;
   }
+  if (what == L"unit") return static_cast<int>(words[0][0] >> 8);
   if (what == L"exit") return _wtoi(words[0].c_str());
   if (what == L"burn") return Burn(_wtoi(words[0].c_str())), 0;
   if (what == L"link" && words.size() == 2) {
@@ -238,6 +241,11 @@ int wmain(int argc, wchar_t** argv) {
     return Say(GetHandleInformation(handle, &flags) ? L"inherited" : L"not inherited"), 0;
   }
   if (what == L"with-handle") return WithHandle(words);
+  if (what == L"unpaired") {
+    Words halved = words;
+    std::replace(halved.begin(), halved.end(), std::wstring(L"@"), std::wstring(1, static_cast<wchar_t>(0xD800)));
+    return CodeOf(Start(halved, false, 0));
+  }
   if (what == L"kill-launcher") return KillLauncher(words[0], Words(words.begin() + 1, words.end()));
   return 64;
 }

@@ -61,6 +61,10 @@ exactly() { printf '<%s>' "$("$@" | tr -d '\r')"; }
 # shellcheck disable=SC1003  # backslashes that are meant
 expect "arguments arrive exactly" 0 '<[a b][][q"x][c:\d\][e\\"f][\\][ä 水][%PATH%][*]>' \
   exactly run "$probe" argv 'a b' '' 'q"x' 'c:\d\' 'e\\"f' '\\' 'ä 水' '%PATH%' '*'
+# Half of a pair of surrogates has no UTF-8: 0xD8 is 216, and U+FFFD would be another text.
+expect "control: half of a pair is an argument" 216 "" outside unpaired "$probe" unit @
+expect "it is refused, not replaced" 64 "argument 2 is not UTF-8" \
+  outside unpaired "$windows_bulkhead" run --policy c.json "$probe" unit @
 # The golden lines of tests/policy/windows_command_test.cc, as CreateProcessW gave them to a program.
 golden() {
   local line=$1
@@ -173,10 +177,16 @@ expect "processes are limited or refused" 0 "" limited processes.json "$probe" s
 expect "control: time without a limit" 0 "burnt" run "$probe" burn 2
 expect "time is limited or refused" 0 "" limited cpu.json "$probe" burn 2
 expect "the time is explained" 0 "1 s of time of all processes" bh explain --policy cpu.json "$probe"
-# What every preset limits, taken out as the documentation says.
+# What every preset limits, taken out as the message and the documentation say.
 printf '{"version": 1, "extends": ["preset:python"], "require": "C", "network": {"mode": "host"},
   "without": {"limits": {"processes": 512}}}' >without.json
-expect "a preset runs without its limit" 0 "" bh run --policy without.json "$probe" exit 0
+preset_runs() {
+  local out
+  out=$(bh run --preset python --require C --network host "$probe" exit 0)
+  [[ $out == *'what a preset says of it by "without"'* || $out == "" ]] || { echo "$out"; return 1; }
+}
+expect "a preset runs, or says what to take out" 0 "" preset_runs
+expect "and runs without it" 0 "" bh run --policy without.json "$probe" exit 0
 expect "the limits are explained" 0 "memory of the whole job: 67108864 bytes" bh explain --policy memory.json "$probe"
 expect "what a job has no limit for is refused" 125 "/limits/file_size" bh run --policy file-size.json "$probe" exit 0
 
