@@ -30,7 +30,11 @@ class Maker {
     if (status.ok()) status = AddHomeAndTmp();
     if (!status.ok()) return status;
     for (const Granted& program : request_.program) {
-      if (!IsCovered(program)) Put(program);
+      if (Granted* above = Covering(program)) {
+        above->optional = false;
+      } else {
+        Put(program);
+      }
     }
     DropRedundant();
     for (auto& [path, granted] : grants_) layout_.grants.push_back(std::move(granted));
@@ -59,7 +63,7 @@ class Maker {
     for (const RuntimePath& path : RuntimePaths(policy_.network)) {
       absl::StatusOr<ResolvedPath> resolved = ResolvePath(path.path);
       if (!resolved.ok()) continue;  // not every system has each
-      Put({*std::move(resolved), {false, path.execute}, origin, /*runtime=*/true});
+      Put({*std::move(resolved), {false, path.execute}, origin, /*runtime=*/true, false, /*optional=*/true});
     }
   }
 
@@ -80,7 +84,7 @@ class Maker {
     if (!resolved.ok()) return RefuseGrant(grant, resolved.status());
     const absl::Status status = CheckGrantedType(grant, *resolved);
     if (!status.ok()) return status;
-    Put({*std::move(resolved), access, grant.origin, false, to_be_made});
+    Put({*std::move(resolved), access, grant.origin, false, to_be_made, grant.optional});
     return absl::OkStatus();
   }
 
@@ -115,13 +119,14 @@ class Maker {
     at->second.access.execute |= granted.access.execute;
     if (!granted.runtime) at->second.origin = granted.origin;
     at->second.runtime &= granted.runtime;
+    at->second.optional &= granted.optional;
   }
 
-  bool IsCovered(const Granted& granted) const {
-    for (const auto& [path, other] : grants_) {
-      if (IsWithin(granted.path.real, path) && Covers(other.access, granted.access)) return true;
+  Granted* Covering(const Granted& granted) {
+    for (auto& [path, other] : grants_) {
+      if (IsWithin(granted.path.real, path) && Covers(other.access, granted.access)) return &other;
     }
-    return false;
+    return nullptr;
   }
 
   absl::Status AddHomeAndTmp() {
@@ -168,7 +173,7 @@ class Maker {
   // What lies in a granted folder with the same rights adds nothing, unless a private folder lies between.
   void DropRedundant() {
     for (auto it = grants_.begin(); it != grants_.end();) {
-      const Granted* above = nullptr;
+      Granted* above = nullptr;
       for (auto& [path, other] : grants_) {
         if (path == it->first || !IsWithin(it->first, path)) continue;
         // Rights only add: what is granted on a folder holds in all of it.
@@ -181,6 +186,7 @@ class Maker {
         hidden |= above != nullptr && IsWithin(it->first, folder.path) && IsWithin(folder.path, above->path.real);
       }
       const bool redundant = above != nullptr && !hidden && Covers(above->access, it->second.access);
+      if (redundant) above->optional &= it->second.optional;  // it stands for both
       it = redundant ? grants_.erase(it) : std::next(it);
     }
   }

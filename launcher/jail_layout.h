@@ -32,6 +32,7 @@ struct Granted {
   std::string origin;
   bool runtime = false;     // of :runtime or ours: belongs to the system, not to a person
   bool to_be_made = false;  // a ${cache} that isn't there yet: Launch makes it
+  bool optional = false;    // the policy says that it may be missing
 };
 
 // An empty file system in memory that lives as long as the jail.

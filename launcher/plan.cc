@@ -389,6 +389,19 @@ class PlanMaker {
     for (const std::string& warning : context_.layout.warnings) plan_.hints_.push_back(warning);
   }
 
+  // Root's own folders are closed to the server's user, who in tier B is given no way around that.
+  void AddReachHints(const VariantKind& kind, bool enters_cwd) {
+    if (!enters_cwd && !context_.cwd.empty()) {
+      plan_.hints_.push_back(absl::StrCat("in tier B the server starts in its private home: ",
+                                          WhyUnreachable(context_, kind, context_.cwd, Reach::kFolder)));
+    }
+    for (const Granted& granted : context_.layout.grants) {
+      const std::string why = granted.optional ? WhyUnreachable(context_, kind, granted.path.real) : "";
+      if (why.empty()) continue;
+      plan_.hints_.push_back(absl::StrCat("in tier B ", granted.origin, " is left out, since it is optional: ", why));
+    }
+  }
+
   std::vector<DeniedCalls> Denied(FilterSet set) const {
     const policy::PolicyFields& policy = context_.policy;
     std::map<std::pair<std::string, std::string>, std::vector<std::string>> by_error_and_list;
@@ -554,10 +567,12 @@ class PlanMaker {
       server.landlock_rules = LandlockRules(context_, kind, private_folders, writer_);
     }
     const std::string fallback = context_.layout.home.empty() ? "/" : context_.layout.home;
-    server.cwd = !context_.cwd.empty() ? writer_.Text(context_.cwd)
-                 : folders.home != 0   ? folders.home
-                                       : writer_.Text(fallback);
+    const bool enters_cwd =
+        !context_.cwd.empty() &&
+        (context_.command.cwd_asked_for || WhyUnreachable(context_, kind, context_.cwd, Reach::kFolder).empty());
+    server.cwd = enters_cwd ? writer_.Text(context_.cwd) : folders.home != 0 ? folders.home : writer_.Text(fallback);
     AddServerSteps(context_, kind, server, steps);
+    if (kind.tier == Tier::kB) AddReachHints(kind, enters_cwd);
 
     variant.argv = writer_.Pointers(context_.command.argv);
     variant.envp = Environment(folders);

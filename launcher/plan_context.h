@@ -81,6 +81,12 @@ struct ServerSteps {
 };
 void AddServerSteps(const PlanContext& context, const VariantKind& kind, const ServerSteps& server, StepsMaker& steps);
 
+// Tiers B and C show the host's own tree, in which another user may be kept from what is granted. Why the server's user
+// can't reach `path`, or can't enter that folder; or empty.
+enum class Reach { kPath, kFolder };
+std::string WhyUnreachable(const PlanContext& context, const VariantKind& kind, const std::string& path,
+                           Reach reach = Reach::kPath);
+
 // The paths' rights for Landlock; `private_folders` are offsets of texts of further folders to read and write.
 std::vector<wire::LandlockRule> LandlockRules(const PlanContext& context, const VariantKind& kind,
                                               const std::vector<wire::Offset>& private_folders, PlanWriter& writer);

@@ -59,19 +59,13 @@ wire::Step LandlockStep(const PlanContext& context, const VariantKind& kind,
   return step;
 }
 
-// Tiers B and C show the host's own tree, in which another user may be kept from what is granted.
 std::vector<FailureText> UnreachableGrants(const PlanContext& context, const VariantKind& kind) {
-  const Identity& identity = context.identity;
-  if (kind.namespaces || !identity.other_than_caller()) return {};
-  const bool fixed = identity.run_as == wire::RunAs::kFixed;  // else a uid that nothing belongs to
-  const std::uint32_t uid = fixed ? identity.run_uid : UINT32_MAX, gid = fixed ? identity.run_gid : UINT32_MAX;
   for (const Granted& granted : context.layout.grants) {
-    const std::string folder = ClosedFolderAbove(granted.path.real, uid, gid);
-    if (folder.empty()) continue;
+    if (granted.optional) continue;
+    const std::string why = WhyUnreachable(context, kind, granted.path.real);
+    if (why.empty()) continue;
     return {{EACCES, 126,
-             absl::StrCat(granted.origin, ": the server's user can't reach ", policy::Quote(granted.path.real),
-                          ", because ", policy::Quote(folder),
-                          " is closed to it; grant another place, or open that folder (chmod o+x)")}};
+             absl::StrCat(granted.origin, ": ", why, "; grant another place, or open that folder (chmod o+x)")}};
   }
   return {};
 }
@@ -114,6 +108,18 @@ void AddFileCheck(const PinnedFile& pinned, StepsMaker& steps) {
 
 }  // namespace
 
+std::string WhyUnreachable(const PlanContext& context, const VariantKind& kind, const std::string& path, Reach reach) {
+  const Identity& identity = context.identity;
+  if (kind.namespaces || !identity.other_than_caller()) return "";
+  const bool fixed = identity.run_as == wire::RunAs::kFixed;  // else a uid that nothing belongs to
+  const std::string closed =
+      ClosedFolderAbove(absl::StrCat(path, reach == Reach::kFolder ? "/" : ""), fixed ? identity.run_uid : UINT32_MAX,
+                        fixed ? identity.run_gid : UINT32_MAX);
+  if (closed.empty()) return "";
+  return absl::StrCat("the server's user can't reach ", policy::Quote(path), ", because ", policy::Quote(closed),
+                      " is closed to it");
+}
+
 std::vector<wire::LandlockRule> LandlockRules(const PlanContext& context, const VariantKind& kind,
                                               const std::vector<wire::Offset>& private_folders, PlanWriter& writer) {
   std::vector<wire::LandlockRule> rules;
@@ -140,6 +146,7 @@ std::vector<wire::LandlockRule> LandlockRules(const PlanContext& context, const 
   }
   for (const Granted& granted : context.layout.grants) {
     if (kind.namespaces && !granted.access.write && !granted.access.execute) continue;
+    if (granted.optional && !WhyUnreachable(context, kind, granted.path.real).empty()) continue;  // as if missing
     std::uint64_t rights = landlock::RightsFor(granted.access);
     if (!granted.path.is_folder()) rights &= landlock::kOfFiles;
     rules.push_back({Pin(granted.path, writer), rights, 1, 0});
@@ -162,7 +169,14 @@ void AddServerSteps(const PlanContext& context, const VariantKind& kind, const S
 
   wire::Step folder = MakeStep(StepKind::kWorkingFolder);
   folder.path_text.path = server.cwd;
-  steps.Server(folder, {"cwd", "enter the working folder", "", {{0, 126, "cannot enter the working folder"}}, false});
+  std::vector<FailureText> cwd_failures = {{0, 126, "cannot enter the working folder"}};
+  if (const std::string why = WhyUnreachable(context, kind, context.cwd, Reach::kFolder); !why.empty()) {
+    cwd_failures.insert(cwd_failures.begin(),
+                        {EACCES, 126,
+                         absl::StrCat("cannot enter the working folder: ", why,
+                                      "; choose another with --cwd, or open that folder (chmod o+x)")});
+  }
+  steps.Server(folder, {"cwd", "enter the working folder", "", std::move(cwd_failures), false});
 
   if (context.run_mode && context.policy.stderr_rules.mode != policy::StderrMode::kInherit) {
     plain(StepKind::kStderr, {"stderr", "put the server's stderr where the policy says", "", {}, false});

@@ -1,6 +1,7 @@
 // The real command on systems that lack something, imitated by tests/programs/deny.cc: it reaches the tier that it may,
 // or refuses with the reason and what helps; and then nothing is started.
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <string>
@@ -99,6 +100,54 @@ TEST_F(FallbackTest, WithoutProcNothingIsStarted) {
 TEST_F(FallbackTest, WithoutOpenat2) {
   for (const char* tier : {"A", "B", "C"}) ExpectTier("--call openat2=ENOSYS", tier, "A");
   ExpectTier("--userns --call openat2=ENOSYS", "B", "B");
+}
+
+// Root's folders are mostly closed to others, and tier B can't show them as the server's own.
+TEST_F(FallbackTest, WhatRootsServerCannotReachIsLeftOutIfItMayBe) {
+  if (!IsRoot()) return;  // the server of an ordinary user is that user
+  const std::string closed = host_.Folder("closed"), work = host_.Folder("closed/work");
+  const std::string file = host_.File("closed/work/file", "it is seen\n"), tool = host_ / "closed/tools/cat";
+  host_.Folder("closed/tools");
+  ASSERT_EQ(system(absl::StrCat("cp /bin/cat '", tool, "'").c_str()), 0);
+  ASSERT_EQ(chmod(closed.c_str(), 0700), 0);
+  const std::string policy =
+      host_.File("policy.json", absl::StrCat(R"({"version":1,"require":"B","filesystem":{"rx":[":runtime",{"path":")",
+                                             host_ / "closed/tools", R"(","optional":true}],"ro":[{"path":")", work,
+                                             R"(","optional":true}]}})"));
+  const auto run = [&](const std::string& deny, const std::string& words) -> Result {
+    const std::string out = host_ / "out", err = host_ / "err";
+    const int status =
+        system(absl::StrCat("cd '", work, "' && HOME='", host_.home(), "' ", deny, " '", TestData("cli/bulkhead"),
+                            "' run --policy '", policy, "' ", words, " </dev/null >'", out, "' 2>'", err, "'")
+                   .c_str());
+    return {WEXITSTATUS(status), ReadFile(out), ReadStderr(err), ""};
+  };
+  const std::string without = absl::StrCat("'", TestData("tests/programs/deny"), "' --userns");
+  const std::string why = absl::StrCat("because \"", closed, "\" is closed to it");
+  EXPECT_EQ(run("", "cat file").out, "it is seen\n") << "in tier A";
+
+  const Result pwd = run(without, "pwd");
+  EXPECT_THAT(pwd.out, testing::StartsWith("/tmp/bulkhead-")) << pwd.err;
+  EXPECT_EQ(pwd.err, "");
+  const Result cat = run(without, absl::StrCat("cat '", file, "'"));
+  EXPECT_EQ(cat.code, 1) << "of cat itself";
+  EXPECT_THAT(cat.err, AllOf(HasSubstr("Permission denied"), HasSubstr("starts in its private home"),
+                             HasSubstr("is left out, since it is optional"), HasSubstr(why)));
+
+  const struct {
+    const char* what;
+    std::string words, says;
+  } kAskedFor[] = {
+      {"a grant", absl::StrCat("--ro '", file, "' pwd"), absl::StrCat("can't reach \"", work)},
+      {"a folder", absl::StrCat("--cwd '", work, "' pwd"), "cannot enter the working folder: the server's"},
+      {"a program", absl::StrCat("'", tool, "' /etc/hosts"), absl::StrCat("can't reach \"", host_ / "closed/tools")}};
+  for (const auto& asked_for : kAskedFor) {
+    SCOPED_TRACE(asked_for.what);
+    const Result result = run(without, asked_for.words);
+    EXPECT_EQ(result.code, 126);
+    EXPECT_EQ(result.out, "");
+    EXPECT_THAT(result.err, AllOf(HasSubstr(asked_for.says), HasSubstr(why), HasSubstr("chmod o+x")));
+  }
 }
 
 // One jail in another: an agent's, and in it the one of a server that it starts.
