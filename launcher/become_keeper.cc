@@ -62,6 +62,7 @@ absl::StatusOr<UniqueFd> OpenParent() {
   // The number may have become another's before it was opened; then our parent has changed as well.
   if (getppid() != pid) return absl::FailedPreconditionError(absl::StrCat(kWhat, ": the host is gone already"));
   if (error == 0) return parent;
+  if (error != ENOSYS && error != EPERM) return OurError(kWhat, error);
   return absl::FailedPreconditionError(
       absl::StrCat(kWhat, ": the host can't be watched (pidfd_open: ", strerror(error),
                    "); Linux 5.3 has that call, and a container's system call filter has to let it pass"));
@@ -133,7 +134,7 @@ absl::Status BecomeLinuxKeeper(const LaunchPlan& plan, const std::string& report
   bytes.remove_prefix(sizeof(header));
   UniqueFd sources[kFirstFreeFd];
   sources[wire::kPlanFd] = SealedMemfd("bulkhead-plan", {head, bytes}, MemfdUse::kRead);
-  if (!sources[wire::kPlanFd].valid()) return OurError("cannot write the plan to a memfd", errno);
+  if (!sources[wire::kPlanFd].valid()) return OurError("cannot write the plan to a memfd (memfd_create)", errno);
   sources[wire::kControlFd] = *std::move(parent);
   sources[wire::kHostPidFd] = std::move(host);
   sources[wire::kReportFd] = *std::move(report);

@@ -2,12 +2,17 @@
 #ifndef BULKHEAD_LAUNCHER_ERRORS_H_
 #define BULKHEAD_LAUNCHER_ERRORS_H_
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 namespace bulkhead::launcher {
 
-// "<what>: <the kernel's word for error>", as ResourceExhausted where resources ran out, else Internal.
+// The kernel's word for `error`, and what helps where that is known.
+std::string ErrorText(int error);
+
+// "<what>: <ErrorText(error)>", as ResourceExhausted where resources ran out, else Internal.
 absl::Status OurError(absl::string_view what, int error);
 
 }  // namespace bulkhead::launcher

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "bulkhead/launcher/errors.h"
 
 namespace bulkhead::launcher {
 namespace {
@@ -40,6 +41,8 @@ std::optional<Failed> FindFailed(const std::string& bytes, const wire::Message& 
       return std::nullopt;
     case wire::Phase::kNamespaces:
       return Failed{variant->clone_failures, true};
+    case wire::Phase::kStartServer:
+      return Failed{variant->start_failures, false};
     case wire::Phase::kKeeper:
       list = variant->keeper;
       break;
@@ -83,7 +86,7 @@ absl::Status StatusOfFailure(const std::string& plan_bytes, const wire::Message&
     for (const wire::Offset part : {failure->subject, failure->rest}) {
       if (part != 0) absl::StrAppend(&text, TextAt(plan_bytes, part));
     }
-    if (failure->show_error != 0) absl::StrAppend(&text, ": ", strerror(message.error));
+    if (failure->show_error != 0) absl::StrAppend(&text, ": ", ErrorText(message.error));
     return absl::Status(CodeOf(failure->exit_code, failed->needs_namespaces), text);
   }
 }

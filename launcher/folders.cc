@@ -50,8 +50,10 @@ absl::Status MakeFolders(const std::vector<FolderToMake>& folders) {
       const std::string part = folder.path.substr(0, end);
       const int error = MakeFolder(part, is_last ? 0700 : 0755, is_last ? folder.owner : std::nullopt);
       if (error == 0) continue;
-      return absl::FailedPreconditionError(absl::StrCat("cannot make the folder ", policy::Quote(part), ": ",
-                                                        error == EEXIST ? "something else is there" : strerror(error)));
+      const std::string why =
+          error == EEXIST ? "something else is there"
+                          : absl::StrCat(strerror(error), "; XDG_CACHE_HOME chooses another place for ${cache}");
+      return absl::FailedPreconditionError(absl::StrCat("cannot make the folder ", policy::Quote(part), ": ", why));
     } while (end != std::string::npos);
   }
   return absl::OkStatus();

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -29,6 +30,29 @@ bool WriteAll(int fd, absl::string_view content) {
   }
   return true;
 }
+
+// setrlimit(2): what goes beyond RLIMIT_FSIZE, which counts for memfds too, is answered by SIGXFSZ and by EFBIG. While
+// one of these lives, the calling thread has the error alone.
+class NoFileSizeSignal {
+ public:
+  NoFileSizeSignal() {
+    sigemptyset(&signal_);
+    sigaddset(&signal_, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &signal_, &old_);
+  }
+  ~NoFileSizeSignal() {
+    const int error = errno;
+    const timespec now = {0, 0};
+    sigtimedwait(&signal_, nullptr, &now);
+    pthread_sigmask(SIG_SETMASK, &old_, nullptr);
+    errno = error;
+  }
+  NoFileSizeSignal(const NoFileSizeSignal&) = delete;
+  NoFileSizeSignal& operator=(const NoFileSizeSignal&) = delete;
+
+ private:
+  sigset_t signal_, old_;
+};
 
 absl::StatusOr<UniqueFd> OpenStderrFile(const std::string& path) {
   const auto refuse = [&path](absl::string_view why) {
@@ -80,6 +104,7 @@ UniqueFd SealedMemfd(const char* name, std::initializer_list<absl::string_view> 
   long made = syscall(SYS_memfd_create, name, flags | mode);
   if (made < 0 && errno == EINVAL) made = syscall(SYS_memfd_create, name, flags);  // before Linux 6.3
   UniqueFd fd(static_cast<int>(made));
+  const NoFileSizeSignal no_signal;
   bool complete = fd.valid();
   for (const absl::string_view part : parts) complete = complete && WriteAll(fd.get(), part);
   if (!complete || fcntl(fd.get(), F_ADD_SEALS, kAllSeals) != 0 || !MoveAboveTargets(fd)) fd.reset();

@@ -88,7 +88,7 @@ absl::Status MakeEnds(const LaunchPlan& plan, const LaunchOptions& options, Ends
   if (status.ok()) status = MakeControl(ends, impl);
   if (!status.ok()) return status;
   ends.fd[wire::kPlanFd] = SealedMemfd("bulkhead-plan", {plan.bytes()}, MemfdUse::kRead);
-  if (!ends.fd[wire::kPlanFd].valid()) return OurError("cannot write the plan to a memfd", errno);
+  if (!ends.fd[wire::kPlanFd].valid()) return OurError("cannot write the plan to a memfd (memfd_create)", errno);
   return absl::OkStatus();
 }
 

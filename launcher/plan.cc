@@ -20,6 +20,7 @@
 #include "bulkhead/launcher/file_system.h"
 #include "bulkhead/launcher/grants.h"
 #include "bulkhead/launcher/linux.h"
+#include "bulkhead/launcher/other_user.h"
 #include "bulkhead/launcher/plan_context.h"
 #include "bulkhead/launcher/report_json.h"
 #include "bulkhead/launcher/seccomp/filters.h"
@@ -96,6 +97,10 @@ absl::StatusOr<std::vector<VariantKind>> ChooseVariants(const policy::PolicyFiel
   return variants;
 }
 
+constexpr char kNoTmp[] = "cannot make the server's private folder: /tmp";
+constexpr char kNoTmpRemedy[] =
+    "; tiers B and C need one that can be written: mount a tmpfs there, or in a jail of ours grant it (--rw /tmp)";
+
 std::vector<FailureText> NamespaceFailures(const std::string& remedy) {
   const std::string what = "cannot make the jail's namespaces, which tier A needs";
   return {
@@ -103,7 +108,7 @@ std::vector<FailureText> NamespaceFailures(const std::string& remedy) {
       {EPERM, 125,
        absl::StrCat(what,
                     " (EPERM): user namespaces are forbidden here, by the distribution's hardening or "
-                    "by the container's; \"bulkhead doctor\" says which; ",
+                    "by the container's, or this is a chroot; \"bulkhead doctor\" says which; ",
                     remedy)},
       {EACCES, 125,
        absl::StrCat(what,
@@ -143,6 +148,10 @@ class PlanMaker {
     absl::StatusOr<Identity> identity = ChooseIdentity(policy, context_.features);
     if (!identity.ok()) return identity.status();
     context_.identity = *identity;
+    if (identity->other_than_caller()) {
+      absl::Status can = CanBecomeOtherUser(identity->run_as == wire::RunAs::kPerLaunch);
+      if (!can.ok()) return can;
+    }
     absl::StatusOr<std::vector<VariantKind>> kinds = ChooseVariants(policy, context_.features);
     if (!kinds.ok()) return kinds.status();
     absl::Status status = LookAtProgram();
@@ -507,6 +516,9 @@ class PlanMaker {
                           {{ESTALE, 125,
                             "cannot make the server's private folder: other users may replace what lies in /tmp, which "
                             "has no sticky bit; set it (chmod +t /tmp)"},
+                           {EROFS, 125, kNoTmp, " is read-only (EROFS)", kNoTmpRemedy},
+                           {EACCES, 125, kNoTmp, " is closed to us (EACCES)", kNoTmpRemedy},
+                           {ENOENT, 125, kNoTmp, " isn't there (ENOENT)", kNoTmpRemedy},
                            {0, 125, "cannot make the server's private folder in /tmp"}},
                           false});
     }
@@ -579,6 +591,7 @@ class PlanMaker {
     variant.clone_failures =
         steps.Failures(kind.namespaces ? NamespaceFailures(tier_remedy_)
                                        : std::vector<FailureText>{{0, 125, "cannot start the jail init"}});
+    variant.start_failures = steps.Failures({{0, 125, "cannot start a process for the server"}});
     PlanVariant described;
     described.report = MakeReport(kind, context_.policy, context_.layout, context_.features, server.cgroup);
     described.steps = steps.Finish(variant);

@@ -53,7 +53,7 @@ enum class RunAs : uint32_t {
 // Uids 0x70000000 to 0x77ffffff: above every range that distributions, systemd and container tools hand out, below
 // 2^31. The low 22 bits are the keeper's pid, unique among the living of its namespace; the next 5 tell namespaces
 // apart.
-inline constexpr uint32_t kPerLaunchUidBase = 0x70000000;
+inline constexpr uint32_t kPerLaunchUidBase = 0x70000000, kPerLaunchUids = 0x08000000;
 
 // What to say when a step fails with `error`; the entry with error 0 ends the list and stands for every other error.
 struct Failure {
@@ -225,13 +225,14 @@ struct StepList {
   uint32_t count;
 };
 
-enum class Phase : uint32_t { kNone = 0, kKeeper, kNamespaces, kInit, kServer };
+enum class Phase : uint32_t { kNone = 0, kKeeper, kNamespaces, kInit, kStartServer, kServer };
 
 // One tier's way to do it.
 struct Variant {
   uint32_t tier;          // 'A', 'B', 'C'
   uint32_t namespaces;    // CLONE_NEW*; 0: no jail, two subreapers
   Offset clone_failures;  // Failure[] for the clone and the id maps
+  Offset start_failures;  // Failure[] for the clone of the server's process
   StepList keeper, init, server;
   Offset argv, envp;      // uint64_t[], offsets that the keeper turns into pointers; ends with 0
                           // kSecretMark + n in envp: the secret n, counted from 0

@@ -73,7 +73,9 @@ std::vector<FailureText> UnreachableGrants(const PlanContext& context, const Var
 std::vector<FailureText> LandlockFailures(const PlanContext& context, const VariantKind& kind) {
   std::vector<FailureText> failures = UnreachableGrants(context, kind);
   failures.push_back(
-      {ENOSYS, 125, "cannot enforce landlock: this kernel has none; set \"require\": \"C\" to run without it"});
+      {ENOSYS, 125,
+       "cannot enforce landlock: this kernel has it, but a system call that it takes is missing (ENOSYS): "
+       "landlock_add_rule, landlock_restrict_self, openat2 or statx; let a container's system call filter pass them"});
   failures.push_back({EOPNOTSUPP, 125,
                       "cannot enforce landlock: it is switched off at boot (lsm=); set \"require\": \"C\" to run "
                       "without it"});

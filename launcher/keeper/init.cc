@@ -146,7 +146,7 @@ void InitMain() {
   if (!RunSteps(g.variant->init, wire::Phase::kInit)) Exit(125);
   Call(__NR_umask, umask);
   const long pid = StartServer();
-  if (IsError(pid)) Fail(wire::Phase::kServer, pid);
+  if (IsError(pid)) Fail(wire::Phase::kStartServer, pid);
   if (g.fault.error != 0) Exit(125);
   g.server_pid = static_cast<int>(pid);
   Tell(kInitStarted);

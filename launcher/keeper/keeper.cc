@@ -192,6 +192,7 @@ const wire::Step* FaultStep() {
       break;
     case Phase::kNone:
     case Phase::kNamespaces:
+    case Phase::kStartServer:
       break;
   }
   return list != nullptr && g.fault.step < list->count ? At<wire::Step>(list->steps) + g.fault.step : nullptr;
@@ -210,14 +211,28 @@ void Send(const wire::Message& message) {
 
 void WriteReport(const char* tail, unsigned long bytes) {
   if ((g.plan->flags & wire::kHasReport) == 0) return;
-  Call(__NR_write, wire::kReportFd, Text(g.variant->report), g.variant->report_bytes);
-  Call(__NR_write, wire::kReportFd, tail, bytes);
+  const struct {
+    const char* text;
+    long bytes;
+  } parts[] = {{Text(g.variant->report), g.variant->report_bytes}, {tail, static_cast<long>(bytes)}};
+  for (const auto& part : parts) {
+    const long written = Call(__NR_write, wire::kReportFd, part.text, part.bytes);
+    if (written == part.bytes) continue;
+    // What the server did counts for more than what is said of it: the exit code stays its own.
+    const char* why = IsError(written) ? ErrorName(static_cast<int>(-written)) : "no space left";
+    Print("bulkhead: the report is not complete: ");
+    Print(why != nullptr ? why : "it can't be written");
+    Print("\n");
+    return;
+  }
 }
 
 [[noreturn]] void ReportFault(uint32_t variant) {
   const wire::Step* step = FaultStep();
   const int error = g.fault.error;
-  const auto* failure = At<wire::Failure>(step != nullptr ? step->failures : g.variant->clone_failures);
+  const auto* failure = At<wire::Failure>(step != nullptr                        ? step->failures
+                                          : g.fault.phase == Phase::kStartServer ? g.variant->start_failures
+                                                                                 : g.variant->clone_failures);
   while (failure->error != 0 && failure->error != error) ++failure;
   if (!RunMode()) {
     wire::Message message = {};
@@ -287,7 +302,8 @@ bool StartInit(Supervision& s) {
   Close(g.init_socket);
   if (IsError(s.init_pid)) return Fault(Phase::kNamespaces, s.init_pid);
   if (g.variant->namespaces == 0 || !g.root) return true;
-  error = WriteMapOf(s.init_pid, "/gid_map", g.plan->inside_gid, g.run_gid);
+  error = CheckProc();
+  if (!IsError(error)) error = WriteMapOf(s.init_pid, "/gid_map", g.plan->inside_gid, g.run_gid);
   if (!IsError(error)) error = WriteMapOf(s.init_pid, "/uid_map", g.plan->inside_uid, g.run_uid);
   // Unsent, the init would wait for it without end.
   if (!IsError(error)) error = Call(__NR_sendto, g.keeper_socket, &kKeeperGo, 1, 0x4000, nullptr, 0);
@@ -410,7 +426,11 @@ bool Supervise(const Supervision& s, uint32_t variant) {
     const long ready = Call(__NR_ppoll, polls, kPolls, timed ? &time : nullptr, nullptr, 8);
     if (IsError(ready)) {
       for (PollFd& poll : polls) poll.revents = 0;
-      if (ready != -EINTR) ladder.Climb(kKillRung);  // blind: end it while we can
+      if (ready != -EINTR) {  // blind: end it while we can, and hear of that by waitid(2), which leaves it to be reaped
+        ladder.Climb(kKillRung);
+        Call(__NR_waitid, 1 /* P_PID */, s.init_pid, nullptr, 4 | 0x01000000 /* WEXITED, WNOWAIT */, nullptr);
+        polls[kInitSocket].revents = polls[kInitDeath].revents = kPollIn;
+      }
     }
     ladder.Tick();
     if (polls[kInitSocket].revents) {

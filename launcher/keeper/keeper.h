@@ -82,6 +82,9 @@ void InitMain();
 void KillAndReapAll();
 // An error if it couldn't, for want of the list that it works by.
 long LookForChildren();
+// -ESRCH where /proc is another process id namespace's: our numbers are then other processes' there. Ask before what is
+// found by a number in it is believed or written.
+long CheckProc();
 // SIGTERM, then SIGCONT, to every process below us; pids are pinned by pidfd and checked again before the signal.
 void TerminateAllBelow();
 // Reaps what has ended; notes the server's status. True while there are children.

@@ -34,14 +34,14 @@ constexpr int kCloseRangeCloseOnExec = 4;
 const char* Inside(wire::Offset path) { return Text(path) + 1; }
 
 // Opens what the plan names, following no link, and checks that it is what the plan maker saw. `path`: where it is,
-// from the working folder if that is not absolute. Another jail's filter may refuse openat2 (ours does in a server that
-// root started): then the check alone has to do, where there is something to compare with.
+// from the working folder if that is not absolute. A filter may refuse openat2 (our own ENOSYS in a server that root
+// started, older containers' EPERM): then the check alone has to do, where there is something to compare with.
 long OpenPinned(const wire::Pinned& pinned, const char* path) {
   open_how how = {};
   how.flags = kPathOnly | kCloseOnExec;
   how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
   long fd = Call(__NR_openat2, kAtFdCwd, path, &how, sizeof how);
-  if (fd == -ENOSYS && pinned.inode != 0) {
+  if ((fd == -ENOSYS || fd == -EPERM) && pinned.inode != 0) {
     fd = Call(__NR_openat, kAtFdCwd, path, kPathOnly | kNoFollow | kCloseOnExec);
   }
   if (IsError(fd)) return fd;
@@ -119,6 +119,7 @@ unsigned long PutOwnerMap(char* out, uint32_t owner, uint32_t shown) {
 }
 
 long OwnerNamespace(const wire::OwnerNamespace& step) {
+  if (const long error = CheckProc(); IsError(error)) return error;
   ReapHelper();  // it had this stack
   alignas(16) static char stack[1024];
   int pidfd = -1;
@@ -179,8 +180,10 @@ long CheckParent(char* path) {
 
 long PrivateFolder(const wire::PathMode& step) {
   RETURN_IF_ERROR(CheckParent(Text(step.path)));
-  RETURN_IF_ERROR(Call(__NR_mkdirat, kAtFdCwd, Text(step.path), step.mode));
-  if (!g.root) return 0;
+  const long umask = Call(__NR_umask, 0);
+  const long made = Call(__NR_mkdirat, kAtFdCwd, Text(step.path), step.mode);
+  Call(__NR_umask, umask);
+  if (IsError(made) || !g.root) return made;
   const long error = Call(__NR_fchownat, kAtFdCwd, Text(step.path), g.run_uid, g.run_gid, kAtSymlinkNoFollow);
   // RemovePrivateFolder is the server's user, who could not remove it.
   if (IsError(error)) Call(__NR_unlinkat, kAtFdCwd, Text(step.path), kAtRemoveDir);

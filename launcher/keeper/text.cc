@@ -43,6 +43,8 @@ const char* ErrorName(int error) {
   switch (error) {
     case EPERM:
       return "operation not permitted (EPERM)";
+    case ESRCH:
+      return "/proc shows another process id namespace (ESRCH); mount this one's (unshare has --mount-proc)";
     case ENOENT:
       return "no such file or directory (ENOENT)";
     case EIO:
@@ -52,7 +54,7 @@ const char* ErrorName(int error) {
     case ENOEXEC:
       return "not a program that this machine can run (ENOEXEC)";
     case EAGAIN:
-      return "too many processes (EAGAIN)";
+      return "too many processes (EAGAIN); end some, or raise the limit (ulimit -u, or the cgroup's pids.max)";
     case ENOMEM:
       return "out of memory (ENOMEM)";
     case EACCES:
@@ -72,7 +74,7 @@ const char* ErrorName(int error) {
     case ENFILE:
       return "too many open files on this machine (ENFILE)";
     case EMFILE:
-      return "too many open files (EMFILE)";
+      return "too many open files (EMFILE); raise the limit (ulimit -n)";
     case ETXTBSY:
       return "is being written (ETXTBSY)";
     case ENOSPC:
@@ -82,7 +84,7 @@ const char* ErrorName(int error) {
     case ENAMETOOLONG:
       return "name too long (ENAMETOOLONG)";
     case ENOSYS:
-      return "this kernel doesn't have it (ENOSYS)";
+      return "this kernel doesn't have it, or a container's system call filter refuses it (ENOSYS)";
     case ELOOP:
       return "a symbolic link where none may be (ELOOP)";
     case ESTALE:

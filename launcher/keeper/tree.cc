@@ -112,7 +112,17 @@ bool ReapEnded() {
   }
 }
 
+long CheckProc() {
+  char link[24];
+  const long bytes = Call(__NR_readlinkat, kAtFdCwd, "/proc/self", link, sizeof link);
+  if (IsError(bytes)) return bytes;
+  long number = 0;
+  for (long i = 0; i < bytes; ++i) number = number * 10 + (link[i] - '0');
+  return number == Call(__NR_getpid) ? 0 : -ESRCH;
+}
+
 long LookForChildren() {
+  if (const long error = CheckProc(); IsError(error)) return error;
   const auto self = static_cast<uint64_t>(Call(__NR_getpid));
   const long list = OpenChildren(self, self);
   if (!IsError(list)) Close(list);

@@ -741,6 +741,13 @@ TEST_F(CliTest, AReportThatNobodyReadsIsAnErrorAndDoesNotWait) {
   EXPECT_THAT(result.err, HasSubstr("it is a fifo that nobody reads"));
 }
 
+TEST_F(CliTest, AReportThatCannotBeWrittenIsSaidAtTheEnd) {
+  const Result result = Bulkhead({"run", "--report", "/dev/full", "/bin/sh", "-c", "echo ran; exit 3"});
+  EXPECT_EQ(result.exit_code, 3) << "the server's";
+  EXPECT_EQ(result.out, "ran\n");
+  EXPECT_THAT(result.err, HasSubstr("the report is not complete: no space left"));
+}
+
 TEST_F(CliTest, AHomeThatIsTheRootByAnotherNameIsNone) {
   for (const char* home : {"/", "/..", "/usr/..", "/proc/self/root"}) {
     Invocation invocation = WithWords({"run", "/bin/echo", "ran"});

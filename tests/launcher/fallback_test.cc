@@ -24,12 +24,15 @@ struct Result {
 
 class FallbackTest : public testing::Test {
  protected:
+  // Before deny, words that change what it starts in; they end in a space.
+  std::string before_;
+
   // deny FLAGS... bulkhead run --require TIER probe read FILE, where FILE is granted.
   Result Run(const std::string& deny_flags, const std::string& tier) const {
     const std::string file = host_.File("data/file", "it runs"), out = host_ / "out", err = host_ / "err",
                       report = host_ / "report";
     const std::string command = absl::StrCat(
-        "cd / && HOME='", host_.home(), "' '", TestData("tests/programs/deny"), "' ", deny_flags, " '",
+        "cd / && HOME='", host_.home(), "' ", before_, "'", TestData("tests/programs/deny"), "' ", deny_flags, " '",
         TestData("cli/bulkhead"), "' run --report '", report, "' --require ", tier, " --ro '", host_ / "data", "' -- '",
         host_.probe(), "' read '", file, "' </dev/null >'", out, "' 2>'", err, "'");
     const int status = system(command.c_str());
@@ -100,6 +103,8 @@ TEST_F(FallbackTest, WithoutProcNothingIsStarted) {
 TEST_F(FallbackTest, WithoutOpenat2) {
   for (const char* tier : {"A", "B", "C"}) ExpectTier("--call openat2=ENOSYS", tier, "A");
   ExpectTier("--userns --call openat2=ENOSYS", "B", "B");
+  for (const char* tier : {"A", "B", "C"}) ExpectTier("--call openat2=EPERM", tier, "A");
+  ExpectTier("--userns --call openat2=EPERM", "B", "B");
 }
 
 // Root's folders are mostly closed to others, and tier B can't show them as the server's own.
@@ -200,8 +205,54 @@ TEST_F(FallbackTest, WhereNoProgramMayBeRunFromMemory) {
 }
 
 TEST_F(FallbackTest, WithoutMemfds) {
-  ExpectRefusal("--call memfd_create=ENOSYS", "A", "memfd", "");
-  ExpectRefusal("--call memfd_create=EPERM", "B", "memfd", "");
+  ExpectRefusal("--call memfd_create=ENOSYS", "A", "memfd_create", "system call filter has to let");
+  ExpectRefusal("--call memfd_create=EPERM", "B", "memfd_create", "");
+}
+
+TEST_F(FallbackTest, WithoutStatxTheReasonIsNotThatThereIsNoLandlock) {
+  ExpectRefusal("--userns --call statx=ENOSYS", "B", "private folder", "system call filter");
+}
+
+TEST_F(FallbackTest, WithoutPpollNothingWaitsWithoutEnd) {
+  for (const char* flags : {"--call ppoll=ENOSYS", "--userns --call ppoll=EPERM"}) {
+    const Result result = Run(flags, "B");
+    EXPECT_TRUE(result.code == 125 || result.code == 137) << result.code;
+  }
+}
+
+TEST_F(FallbackTest, WhereNoMoreProcessesMayBeStarted) {
+  ExpectRefusal("--call clone=EAGAIN", "A", "too many processes", "ulimit -u");
+  ExpectRefusal("--userns --call clone=EAGAIN", "B", "jail init", "ulimit -u");
+}
+
+// ---- Odd places to start from
+
+// Our numbers are other processes' there: whose lists of children the ladder would read, and whose id map be written.
+TEST_F(FallbackTest, WithTheProcOfAnotherPidNamespaceNothingIsStarted) {
+  before_ = IsRoot() ? "unshare --pid --fork sh -c '\"$@\"; exit $?' sh "
+                     : "unshare --user --map-current-user --pid --fork sh -c '\"$@\"; exit $?' sh ";
+  ExpectRefusal("--userns", "B", "process id namespace", "--mount-proc");
+  if (IsRoot()) ExpectRefusal("", "A", "process id namespace", "--mount-proc");
+  before_ = IsRoot() ? "unshare --pid --mount-proc --fork " : "unshare --map-current-user --pid --mount-proc --fork ";
+  ExpectTier("--userns", "B", "B");
+}
+
+TEST_F(FallbackTest, RootOfAUserNamespaceWithoutOtherIds) {
+  before_ = "unshare --map-root-user ";
+  for (const char* tier : {"A", "B"}) ExpectRefusal("", tier, "/proc/self/uid_map has no ids", "ordinary user");
+}
+
+TEST_F(FallbackTest, RootWithoutTheCapabilityToBecomeAnother) {
+  if (!IsRoot()) return;
+  before_ = "setpriv --bounding-set=-setuid --inh-caps=-setuid ";
+  for (const char* tier : {"A", "B"}) ExpectRefusal("", tier, "CAP_SETUID", "ordinary user");
+}
+
+TEST_F(FallbackTest, WithAnyUmask) {
+  before_ = "sh -c 'umask 0777; exec \"$@\"' sh ";
+  const Result result = Run("--userns", "B");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out, "ok it runs\n");
 }
 
 }  // namespace

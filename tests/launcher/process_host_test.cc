@@ -122,9 +122,9 @@ std::string HabitName(const testing::TestParamInfo<HabitTest::ParamType>& info) 
 INSTANTIATE_TEST_SUITE_P(, HabitTest,
                          testing::Combine(testing::Values("ignores-children", "reaps-everything", "closed-stdio",
                                                           "leaks-descriptors", "odd-signals", "keeps-its-signals",
-                                                          "thread-ends", "busy-threads", "few-descriptors",
-                                                          "no-descriptor-to-wait-with", "closes-everything", "forks",
-                                                          "old-memfd"),
+                                                          "thread-ends", "busy-threads", "file-size-limit",
+                                                          "few-descriptors", "no-descriptor-to-wait-with",
+                                                          "closes-everything", "forks", "old-memfd"),
                                           testing::Values("Subreapers", "PidNamespace")),
                          HabitName);
 INSTANTIATE_TEST_SUITE_P(WithoutMemfdExec, HabitTest,

@@ -206,6 +206,17 @@ void ThreadEnds() {
   CheckEqual(process.Stop().ToString(), "exited with code 0");
 }
 
+// A memfd counts for it; the signal that comes with the error would end a host that asked for a server.
+void FileSizeLimit() {
+  Start({"exit", "7"});
+  const rlimit limit = {64, 64};
+  Check(setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
+  const absl::Status status = Launch(MakeBarePlan({Probe(), "exit", "7"}, plan_options)).status();
+  Check(status.message().find("ulimit -f") != std::string_view::npos, "it says: " + status.ToString());
+  sigset_t pending;
+  Check(sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 0, "a signal is left");
+}
+
 // What a child of fork would wait for for ever: the locks of malloc and of the environment, held by threads that it
 // doesn't have. 1,000 launches here and as many in the other way.
 void BusyThreads() {
@@ -383,6 +394,7 @@ int Main(std::vector<std::string> words) {
       {"keeps-its-signals", KeepsItsSignals},
       {"thread-ends", ThreadEnds},
       {"busy-threads", BusyThreads},
+      {"file-size-limit", FileSizeLimit},
       {"few-descriptors", FewDescriptors},
       {"no-descriptor-to-wait-with", NoDescriptorToWaitWith},
       {"closes-everything", ClosesEverything},

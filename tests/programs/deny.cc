@@ -9,7 +9,7 @@
 //   --landlock-abi N  the kernel says that its Landlock has this ABI; a process of ours answers in its place
 //   --proc read-only  nothing in /proc can be written, so that no uid_map can (as AppArmor does on Ubuntu 24.04)
 //   --proc none     /proc is an empty folder
-//   --call N=E      the call named N fails with E: EPERM, ENOSYS, EACCES, EINVAL or ENOMEM
+//   --call N=E      the call named N fails with E: EPERM, ENOSYS, EACCES, EAGAIN, EINVAL or ENOMEM
 //
 // The user namespace that --proc takes, unless root starts it, shows the user as himself and gives the command nothing.
 // The calls are those of this machine's own architecture; there is no second one inside. Exit code 2 for wrong use;
@@ -60,13 +60,15 @@ constexpr Name kCalls[] = {
     {"pidfd_open", 434},
     {"pidfd_send_signal", 424},
     {"pivot_root", __NR_pivot_root},
+    {"ppoll", __NR_ppoll},
     {"setns", __NR_setns},
+    {"statx", __NR_statx},
     {"umount2", __NR_umount2},
     {"unshare", __NR_unshare},
 };
 
-constexpr Name kErrors[] = {
-    {"EPERM", EPERM}, {"ENOSYS", ENOSYS}, {"EACCES", EACCES}, {"EINVAL", EINVAL}, {"ENOMEM", ENOMEM}};
+constexpr Name kErrors[] = {{"EPERM", EPERM},   {"ENOSYS", ENOSYS}, {"EACCES", EACCES},
+                            {"EAGAIN", EAGAIN}, {"EINVAL", EINVAL}, {"ENOMEM", ENOMEM}};
 
 constexpr size_t kInstructionsMax = 128;
 sock_filter program[kInstructionsMax];
