@@ -175,6 +175,16 @@ TEST_F(NecessityTest, NoexecMountsRunNothing) {
   EXPECT_EQ(Run(jail, attack, {KeepNamespaces, DropAttribute(host_ / "data", MOUNT_ATTR_NOEXEC)}).end.code, 7);
 }
 
+TEST_F(NecessityTest, PrivateFoldersRunNothingAlsoWithoutLandlock) {
+  const auto script = [this](const std::string& folder) {
+    return absl::StrCat("cp ", host_.probe(), " ", folder, "/probe && ", folder, "/probe exit 7 2>/dev/null");
+  };
+  ASSERT_EQ(RunOutside(host_, {"exec", "/bin/sh", "-c", script(host_.Folder("data"))}).end.code, 7);
+  for (const std::string& folder : {host_.home(), std::string("/tmp"), std::string("/dev/shm")}) {
+    EXPECT_EQ(Run(WithoutLandlock(), Shell(script(folder)), {KeepNamespaces}).end.code, 126) << folder;
+  }
+}
+
 TEST_F(NecessityTest, NodevMountsOpenNoDevice) {
   Jail jail = InTier(Tier::kA);
   std::string folder = "/dev", device = "/dev/tty";

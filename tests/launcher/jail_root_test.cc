@@ -1,8 +1,10 @@
 // Started as root: nothing that root could do is left to the server. Registers no test for an ordinary user.
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/capability.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -66,6 +68,17 @@ TEST_P(RootJailTest, TheServersUidIsItsOwn) {
   };
   EXPECT_GE(uid_of(*one), wire::kPerLaunchUidBase);
   EXPECT_NE(uid_of(*one), uid_of(*two));
+}
+
+TEST_P(RootJailTest, NoGroupOfTheHostPasses) {
+  std::vector<gid_t> before(static_cast<std::size_t>(getgroups(0, nullptr)));
+  ASSERT_EQ(getgroups(static_cast<int>(before.size()), before.data()), static_cast<int>(before.size()));
+  const gid_t group = 4242;
+  ASSERT_EQ(setgroups(1, &group), 0);
+  EXPECT_EQ(system("grep -q '^Groups:.*4242' /proc/self/status"), 0) << "outside";
+  const Outcome ids = Inside(Closed(), {"ids"});
+  ASSERT_EQ(setgroups(before.size(), before.data()), 0);
+  EXPECT_THAT(ids, SaysOk(HasSubstr("Groups= CapInh=")));
 }
 
 TEST_P(RootJailTest, NoSetuidFileCanBePlanted) {

@@ -288,6 +288,22 @@ TEST_P(EndTest, AServerThatLeavesASleeperIsNoticedWithinASecond) {
   EXPECT_TRUE(GetParam() != Way::kPortable || OnlyZombiesWereLeft());  // the sleeper, which nobody else reaps
 }
 
+// An npx passes nothing on to the server behind it: that one has to hear of its end by itself.
+TEST_P(EndTest, SigtermReachesAllOfTheTree) {
+  const std::string script =
+      "$| = 1; $SIG{TERM} = 'IGNORE';"
+      "if (fork == 0) { $SIG{TERM} = sub { print \"term\\n\"; exit 0 }; print \"ready\\n\"; sleep 99; exit 1 }"
+      "wait; exit 3";
+  const absl::StatusOr<LaunchPlan> plan =
+      MakePlan(host_, WithGraces(GetParam(), kShort, "10s"), {"/usr/bin/perl", "-e", script});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  absl::StatusOr<Process> process = Launch(*plan);
+  ASSERT_TRUE(process.ok()) << process.status();
+  EXPECT_EQ(ReadLine(process->stdout_fd().get()), "ready");
+  EXPECT_EQ(process->Stop().ToString(), "exited with code 3");
+  EXPECT_EQ(ReadLine(process->stdout_fd().get()), "term");
+}
+
 // Runs `f` as PID 1 of a process id namespace, where nobody else takes pids and the next one can be chosen (proc(5),
 // ns_last_pid), and gives its exit code.
 int InOwnPidNamespace(const std::function<int()>& f) {
