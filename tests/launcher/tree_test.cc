@@ -167,7 +167,7 @@ std::string End(LaunchingHost& host, Ending ending, const std::string& token, Wa
       EXPECT_EQ(kill(host.pid(), SIGKILL), 0);
       break;
     case Ending::kKeeperKilled:
-      EXPECT_EQ(kill(keeper, SIGKILL), 0);
+      EXPECT_EQ(kill(-keeper, SIGKILL), 0);  // with all of its group, which the init must not be in
       break;
     case Ending::kInitKilled:
       EXPECT_EQ(kill(host.init(), SIGKILL), 0);
