@@ -111,8 +111,8 @@ TEST_F(FallbackTest, WithoutOpenat2) {
 // Root's folders are mostly closed to others, and tier B can't show them as the server's own.
 TEST_F(FallbackTest, WhatRootsServerCannotReachIsLeftOutIfItMayBe) {
   if (!IsRoot()) return;  // the server of an ordinary user is that user
-  const std::string closed = host_.Folder("closed"), work = host_.Folder("closed/work");
-  const std::string file = host_.File("closed/work/file", "it is seen\n"), tool = host_ / "closed/tools/cat";
+  const std::string closed = host_.Folder("closed"), work = host_.Folder("closed/files");
+  const std::string file = host_.File("closed/files/file", "it is seen\n"), tool = host_ / "closed/tools/cat";
   host_.Folder("closed/tools");
   ASSERT_EQ(system(absl::StrCat("cp /bin/cat '", tool, "'").c_str()), 0);
   ASSERT_EQ(chmod(closed.c_str(), 0700), 0);

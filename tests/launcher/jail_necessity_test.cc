@@ -581,7 +581,8 @@ TEST_F(NecessityTest, PrivateFoldersHoldNoMoreFilesThanTheirSizeHasPages) {
 TEST_F(NecessityTest, QueuedSignalsAreLimited) {
   rlimit ours;
   ASSERT_EQ(getrlimit(RLIMIT_SIGPENDING, &ours), 0);
-  if (ours.rlim_cur < 5000) GTEST_SKIP() << "the tests themselves may queue few signals (ulimit -i)";
+  if (ours.rlim_cur < 5000)
+    GTEST_SKIP() << "missing here: the right to queue 5,000 signals, more than the limit that is tested (ulimit -i)";
   for (const Tier tier : {Tier::kA, Tier::kB}) {
     SCOPED_TRACE(policy::TierName(tier));
     const Jail jail = AsPerson(InTier(tier));
